@@ -377,7 +377,7 @@ def step(noise: float, neighbours: Neighbours) -> Game:
 
     def play(side: bool, tape: Tape) -> Views:
         arrived = ((layers_of(np.array([x])), 1 << 20) for x in (others if side else records))
-        # So few records cannot be told from none, but the view contains what was released.
+        # So few records may be noise only, but the view contains what was released.
         with contextlib.suppress(dpmedian.ReleaseFailed):
             actual.calibrated.run(ArrivingSource(arrived, 1, False, n), tape)
         return {"release": np.array([entry[4][0] for entry in tape.entries()], dtype=float)}

@@ -829,7 +829,9 @@ def test_bad_cost_is_refused_by_name(call: Callable[[], object], error: type[Exc
 
 
 def test_calibration_that_cannot_succeed_says_why() -> None:
-    with pytest.raises(ValueError, match=r"nothing fits the budget epsilon = 1: .* without delta only pure steps fit"):
+    with pytest.raises(
+        ValueError, match=r"nothing fits the budget epsilon = 1: .* without delta only pure releases fit"
+    ):
         calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), Budget.of(epsilon=1.0))
     with pytest.raises(ValueError, match=r"nothing fits the budget epsilon = 1, delta = 0.0001: .* delta = 0.001"):
         calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho, delta0=1e-3), Budget.of(1.0, 1e-4))
@@ -851,7 +853,7 @@ def test_calibration_stays_within_the_reach_of_the_recipe() -> None:
         calibrate(cost_of, Budget.of(rho=1e-4))
     # A mixture with Gaussians cannot be pure; that some of its costs have no lattice does not matter here.
     with pytest.raises(
-        ValueError, match=r"nothing fits the budget epsilon = 0.1: .* without delta only pure steps fit"
+        ValueError, match=r"nothing fits the budget epsilon = 0.1: .* without delta only pure releases fit"
     ):
         calibrate(cost_of, Budget.of(epsilon=0.1))
 

@@ -281,14 +281,14 @@ def test_a_ledger_that_does_not_fit_together_is_never_charged_and_refutes_record
     record.write_text(release.to_json())
     text = path.read_text()
     for call in (lambda: Ledger.open(path), lambda: Ledger(rho=4.0, path=path)):
-        with pytest.raises(BrokenChain, match=r"does not fit together: line 0 .* Restore the ledger from a backup"):
+        with pytest.raises(BrokenChain, match=r"is not consistent: line 0 .* Restore the ledger from a backup"):
             call()
     opened = Ledger(rho=4.0, path=tmp_path / "another.json")
     (tmp_path / "another.json").write_text(text)
     with pytest.raises(BrokenChain):
         opened.charge("next", "dpgd", concentrated(0.1))
     assert path.read_text() == text
-    assert "does not fit together" in wrong_of(release, path)
+    assert "is not consistent" in wrong_of(release, path)
     assert main(["verify", str(record), "--ledger", str(path)]) == 6
     assert "WRONG  the ledger is consistent" in capsys.readouterr().out
     assert main(["ledger", "show", str(path)]) == 2
@@ -301,7 +301,7 @@ def test_a_new_ledger_on_the_same_terms_is_not_the_one_that_was_opened(tmp_path)
     ledger.charge("all", "dpgd", concentrated(1.0))
     path.unlink()
     Ledger(rho=1.0, path=path)
-    with pytest.raises(ValueError, match="another ledger has taken the place"):
+    with pytest.raises(ValueError, match="was replaced by another ledger"):
         ledger.charge("again", "dpgd", concentrated(1.0))
 
 

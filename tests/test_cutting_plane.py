@@ -146,7 +146,7 @@ def test_the_plan_shows_cuts_noise_tau_and_cost():
 def test_missing_arguments_are_named():
     with pytest.raises(ValueError, match=r"radius=\.\.\., resolution=\.\.\."):
         dpmedian.plan(100, 2, rho=1.0, method="loc_cutting_plane")
-    with pytest.raises(ValueError, match="without delta only pure steps fit"):
+    with pytest.raises(ValueError, match="without delta only pure releases fit"):
         dpmedian.plan(100, 2, epsilon=1.0, method="loc_cutting_plane", radius=10.0, resolution=0.1)
 
 

@@ -53,7 +53,7 @@ def client(request, distributed):
 
 
 def test_no_cluster_is_said(array):
-    with pytest.raises(ValueError, match="no cluster runs"):
+    with pytest.raises(ValueError, match="no cluster is running"):
         released(array.from_array(POINTS[:100], chunks=(50, 3)))
 
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_asked_of_a_cluster_says_so(client, array):
         released(collection, unit="who")
     with pytest.raises(ValueError, match="copy=True"):
         released(collection, copy=True)
-    with pytest.raises(TypeError, match="an array or a data frame has points, got Bag"):
+    with pytest.raises(TypeError, match="must be an array or a data frame, got Bag"):
         released(pytest.importorskip("dask.bag").from_sequence([1.0, 2.0]))
 
 
@@ -394,7 +394,7 @@ def test_partitions_are_read_by_the_names_of_their_columns(client, visits):
         assert np.array_equal(released(points, **options), released(expected, **options))
     other = [frame[:2000], frame[2000:].rename(columns={"x": "w"})]
     renamed = dataframe.from_delayed(list(map(dask.delayed, other)), meta=frame[:0], verify_meta=False)
-    with pytest.raises(ValueError, match=r"partition 2: the columns must be those of the whole collection"):
+    with pytest.raises(ValueError, match=r"partition 2: every partition must have the columns of the collection"):
         released(renamed, unit="person")
 
 

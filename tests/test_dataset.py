@@ -130,7 +130,7 @@ def test_columns_that_cannot_be_are_named(options, error, message):
 
 def test_a_group_that_is_among_the_coordinates_is_refused():
     data = Dataset.of(table()[["x", "y", "person"]])
-    with pytest.raises(ValueError, match=r"by='person' is one of the coordinates: name the coordinates"):
+    with pytest.raises(ValueError, match=r"by='person' is one of the coordinates: choose the coordinates"):
         grouped(data, "person", keys=[1, 2])
 
 
@@ -138,7 +138,7 @@ def test_batches_agree_in_their_columns_and_name_their_place():
     frame = table()
     with pytest.raises(ValueError, match="batch 2 has other columns than batch 1"):
         Dataset.of(iter([frame[["x", "y"]], frame[["y", "x"]]]))
-    with pytest.raises(ValueError, match="iterator without a batch"):
+    with pytest.raises(ValueError, match="iterator without any batch"):
         Dataset.of(iter([]))
     with pytest.raises(ValueError, match=r"batch 2: points must have shape \(n, d\)"):
         Dataset.of(iter([POINTS, POINTS[0]]))

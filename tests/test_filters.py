@@ -199,7 +199,9 @@ def test_discretization_has_its_own_share_of_delta() -> None:
     assert not rule.admits([first, coarse])
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     ledger.charge("first", "adaptive", first)
-    with pytest.raises(BudgetExceeded, match=r"the discretization of its noise, .* a ledger in rho needs none"):
+    with pytest.raises(
+        BudgetExceeded, match=r"the discretization of its noise, .* a ledger in rho needs no such reserve"
+    ):
         ledger.charge("coarse", "adaptive", coarse)
 
 
@@ -213,7 +215,7 @@ def test_events_on_which_nothing_is_promised() -> None:
     assert not named(None, Budget.of(rho=1.0, delta=2e-8)).admits([event, event, event])
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     ledger.charge("a", "adaptive", event)
-    with pytest.raises(BudgetExceeded, match=r"\(delta0\).*: use a ledger in rho and delta"):
+    with pytest.raises(BudgetExceeded, match=r"delta0.*: use a ledger in rho and delta"):
         ledger.charge("b", "adaptive", event)
 
 
@@ -270,7 +272,7 @@ def test_defaults_are_filters(budget: dict[str, float], default: str) -> None:
     ("options", "cost", "says"),
     [
         ({"rho": 1.0}, PrivacyCost(mu_squared=3.0), r"by the filter 'concentrated'; rho = 1 would fit"),
-        ({"epsilon": 1.0}, PrivacyCost.pure_dp(2.0), r"by the filter 'pure'; a pure step of epsilon = 1 would fit"),
+        ({"epsilon": 1.0}, PrivacyCost.pure_dp(2.0), r"by the filter 'pure'; a pure release of epsilon = 1 would fit"),
         (
             {"epsilon": 1.0, "delta": 1e-6},
             PrivacyCost(mu_squared=1.0),
@@ -279,12 +281,12 @@ def test_defaults_are_filters(budget: dict[str, float], default: str) -> None:
         (
             {"epsilon": 1.0, "delta": 1e-6, "composition": "pairs"},
             PrivacyCost(mu_squared=1e-3),
-            r"by the filter 'pairs'; this ledger adds up the pairs that were asked for: ask for epsilon and delta",
+            r"by the filter 'pairs'; this ledger adds up the requested pairs: request epsilon and delta",
         ),
         (
             {"epsilon": 1.0, "delta": 1e-6, "composition": "pairs"},
             PrivacyCost.pure_dp(2.0),
-            r"a release asked for with epsilon = 1, delta = 1e-06 would fit",
+            r"a release requested with epsilon = 1, delta = 1e-06 would fit",
         ),
         (
             {"epsilon": 1.0, "delta": 1e-6, "composition": "costs_fixed_beforehand"},
@@ -304,7 +306,7 @@ def test_a_refusal_explains_steps_that_count_more() -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     ledger.charge("a", "adaptive", PrivacyCost(mu_squared=0.01))
     with pytest.raises(
-        BudgetExceeded, match=r"would fit .*its pure steps and selections .* in all rho = 0\.19\d+ here"
+        BudgetExceeded, match=r"would fit .*its pure releases and selections .* in all rho = 0\.19\d+ here"
     ):
         ledger.check(PrivacyCost.pure_dp(0.5))
 

@@ -142,10 +142,10 @@ def test_a_bound_is_above_each_cost_in_every_part():
 @pytest.mark.parametrize(
     ("keys", "error", "message"),
     [
-        ("north", TypeError, "must be a list of the groups' names"),
+        ("north", TypeError, "must be a list of the names of the groups"),
         ([], ValueError, "at least one group"),
-        (["a", "b", "a"], ValueError, "keys must differ: 'a' is there twice"),
-        ([1, "1"], ValueError, "keys must differ: '1' is there twice"),
+        (["a", "b", "a"], ValueError, "keys must differ: 'a' occurs twice"),
+        ([1, "1"], ValueError, "keys must differ: '1' occurs twice"),
         ([1, True], ValueError, "keys must differ: True is equal to 1 in Python, so use text for both"),
         (["a", False, 0], ValueError, "keys must differ: 0 is equal to False in Python"),
         (["a", None], ValueError, "keys must be integers or text, got None"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpmedian
+import dpmedian.files
 from dpmedian.files import open_points
 
 # Distributed leaves sockets to the garbage collector, and warns of busy machines.
@@ -316,6 +317,8 @@ def test_paths_that_are_no_files_say_what_to_pass(tmp_path):
     npy([0, 1], tmp_path)
     with pytest.raises(ValueError, match="has files of the formats csv, npy: pass a list of the files of one format"):
         dpmedian.Dataset.of(tmp_path)
+    with pytest.raises(ValueError, match="the list of files is empty"):
+        dpmedian.files.read_points([])
 
 
 def test_what_cannot_be_read_says_what_to_pass():
@@ -326,7 +329,7 @@ def test_what_cannot_be_read_says_what_to_pass():
         ({"a": [1.0]}, "pass pandas.DataFrame"),
         (structured, "pass pandas.DataFrame"),
         (grouped, "pass the frame as points"),
-        (iter([(1.0, 2.0)]), "of single rows pass numpy.array"),
+        (iter([(1.0, 2.0)]), "for an iterator of rows, pass numpy.array"),
         (
             [{"a": 1.0}, {"a": 2.0}],
             r"points\[0\] is dict; pass pandas.DataFrame\(points\), with a column for each name$",

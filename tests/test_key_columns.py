@@ -109,9 +109,9 @@ def test_keys_that_were_found_are_in_an_order_of_their_own():
     [
         (["district", "month"], ["north"], ValueError, "2 columns, so every key must be a tuple of 2 labels"),
         ("district", KEYS, ValueError, r"1 column, so every key must be a label, got \('north', 1\)"),
-        (["district", "month"], [("north", 1), "south"], ValueError, "these have 1 and 2 parts"),
-        (["district", "month"], [("north", 1), ("south", 1, 1)], ValueError, "these have 2 and 3 parts"),
-        (["district", "month"], [("north", 1), ("north", "1")], ValueError, "is there twice"),
+        (["district", "month"], [("north", 1), "south"], ValueError, "these keys have 1 and 2 parts"),
+        (["district", "month"], [("north", 1), ("south", 1, 1)], ValueError, "these keys have 2 and 3 parts"),
+        (["district", "month"], [("north", 1), ("north", "1")], ValueError, "occurs twice"),
         (["district", "month"], [("north", None)], ValueError, "keys must be integers or text, got"),
         (["district", "mnth"], KEYS, ValueError, "by='mnth': this column is not there"),
         (["district", "district"], KEYS, ValueError, "names a column twice"),
@@ -155,6 +155,6 @@ def test_the_command_takes_several_columns_with_and_without_keys(tmp_path, capsy
     assert found == [["north", "1"], ["north", "2"], ["south", "1"], ["south", "2"]]
     keys.write_text("north,1,2\n")
     assert main([*arguments, "--keys", str(keys)]) == 2
-    assert "row 1 has 3 cells, and --by names 2 columns" in capsys.readouterr().err
+    assert "has 3 cells, but --by names 2 columns" in capsys.readouterr().err
     assert main([*arguments[:4], "--rho", "0.1"]) == 2
     assert "pass delta" in capsys.readouterr().err

@@ -136,9 +136,9 @@ def test_pairs_that_add_up_to_the_budget_always_fit() -> None:
 
 
 def test_budget_without_delta_refuses_gaussians_and_says_why() -> None:
-    with pytest.raises(BudgetExceeded, match="admits only pure steps"):
+    with pytest.raises(BudgetExceeded, match="admits only pure releases"):
         Ledger(epsilon=1.0).check(concentrated(1e-6))
-    with pytest.raises(BudgetExceeded, match="in rho without delta admits no delta"):
+    with pytest.raises(BudgetExceeded, match="in rho without delta does not admit"):
         Ledger(rho=1.0).check(PrivacyCost(delta0=1e-9))
 
 
@@ -318,7 +318,7 @@ def test_forked_copy_of_an_in_memory_ledger_cannot_spend() -> None:
 def test_in_memory_ledger_refuses_to_be_copied() -> None:
     ledger = Ledger(rho=1.0)
     for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match=r"every copy could spend the whole budget: give it a file"):
+        with pytest.raises(TypeError, match=r"every copy could spend the whole budget: use a file"):
             duplicate(ledger)
 
 
@@ -372,7 +372,7 @@ def test_lost_file_is_an_error_not_a_new_budget(tmp_path: Path) -> None:
         Ledger.open(path)
     ledger = Ledger(rho=1.0, path=path)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match="a new one would not know what was spent"):
+    with pytest.raises(FileNotFoundError, match="a new ledger would not know what was spent"):
         ledger.charge("a", "dpgd", concentrated(0.5))
     assert not path.exists()
 
@@ -381,12 +381,12 @@ def test_budget_raised_in_the_file_behind_its_back_is_noticed(tmp_path: Path) ->
     path = tmp_path / "ledger.json"
     ledger = Ledger(rho=1.0, path=path)
     path.write_text(path.read_text().replace('"rho": 1.0', '"rho": 2.0'))
-    with pytest.raises(BrokenChain, match=r"does not fit together: .*head"):
+    with pytest.raises(BrokenChain, match=r"is not consistent: .*head"):
         ledger.charge("a", "dpgd", concentrated(0.5))
     path.unlink()
     Ledger(rho=2.0, path=path)
     with pytest.raises(
-        ValueError, match="was changed behind its back, it has the budget rho = 2, not rho = 1: open it again"
+        ValueError, match="was changed since it was opened, it has the budget rho = 2, not rho = 1: open it again"
     ):
         ledger.charge("a", "dpgd", concentrated(0.5))
 
@@ -424,7 +424,7 @@ def test_damaged_file_is_refused_and_left_alone(tmp_path: Path, text: str) -> No
     path = tmp_path / "ledger.json"
     path.write_text(text)
     for open_it in (lambda: Ledger.open(path), lambda: Ledger(rho=1.0, path=path)):
-        with pytest.raises(ValueError, match="is not a ledger this version can read, and was left as it is"):
+        with pytest.raises(ValueError, match="is not a ledger that this version can read, and was not changed"):
             open_it()
     assert path.read_text() == text
 
@@ -694,7 +694,7 @@ def test_a_lock_whose_file_is_never_the_same_is_an_error_and_not_a_wait(
 ) -> None:
     ledger = Ledger(rho=1.0, path=tmp_path / "ledger.json")
     monkeypatch.setattr("dpmedian.ledger.store._has_name", lambda *_: False)
-    with pytest.raises(OSError, match=r"cannot be locked, .* \(ledger.json.lock changes all the time\)"):
+    with pytest.raises(OSError, match=r"cannot be locked, .* \(ledger.json.lock is replaced again and again\)"):
         ledger.charge("a", "dpgd", concentrated(0.5))
     assert ledger.entries == ()
 
@@ -802,7 +802,7 @@ def test_a_ledger_converts_what_can_be_converted(place: Path | None) -> None:
     assert ledger.remaining == 7.0
     # The refused cost is the cost that would be charged.
     with pytest.raises(
-        BudgetExceeded, match=r"counts 4 times here, and once .* create FILE --rho 10 --neighbours add_remove$"
+        BudgetExceeded, match=r"counts 4 times here, but only once .* create FILE --rho 10 --neighbours add_remove$"
     ):
         ledger.check(PrivacyCost(mu_squared=3.6, neighbours="add_remove"))
     with pytest.raises(
@@ -817,7 +817,7 @@ def test_a_ledger_refuses_what_cannot_be_converted(place: Path | None) -> None:
     own = PrivacyCost(mu_squared=1.0, neighbours="add_remove", unit="user")
     ledger.charge("a", "adaptive", own)
     with pytest.raises(
-        ValueError, match=r"cannot be converted to 'add_remove': the release treated the number of records as public"
+        ValueError, match=r"cannot be converted to 'add_remove': the release treats the number of records as public"
     ):
         ledger.charge("b", "adaptive", PrivacyCost(mu_squared=1.0, unit="user"))
     for unit in ("record", "household"):
@@ -826,7 +826,7 @@ def test_a_ledger_refuses_what_cannot_be_converted(place: Path | None) -> None:
         ):
             ledger.charge("b", "adaptive", PrivacyCost(mu_squared=1.0, neighbours="add_remove", unit=unit))
     # A replaced record may change the number of users.
-    with pytest.raises(ValueError, match="bounds nothing for one 'record'"):
+    with pytest.raises(ValueError, match="gives no bound for one 'record'"):
         Ledger(rho=10.0).charge("b", "adaptive", PrivacyCost(mu_squared=1.0, unit="user"))
     # The advice in the message works.
     with pytest.raises(ValueError, match=r"for_group\(k, unit='user'\) if each has at most k of the units 'record'"):
@@ -911,7 +911,7 @@ def test_accountant_is_told_of_neighbours_that_it_does_not_know() -> None:
         with pytest.warns(UserWarning, match=rf"knows neither neighbours nor units: .* epsilon = {spent:g}, delta = 0"):
             as_ledger(accountant).charge("a", "adaptive", cost)
     for spend in (as_ledger(accountant).check, lambda cost: as_ledger(accountant).charge("a", "adaptive", cost)):
-        with pytest.raises(ValueError, match="bounds nothing for one 'record'"):
+        with pytest.raises(ValueError, match="gives no bound for one 'record'"):
             spend(PrivacyCost(pure_epsilons=(0.5,), unit="user"))
     assert accountant.spends == [(1.0, 0.0), (2.0, 0.0)]
 
@@ -989,7 +989,7 @@ def test_a_release_is_not_lost_when_the_ledger_cannot_be_written(
             if failure:
                 raise failure
 
-    with pytest.warns(UserWarning, match="could not note 'a' as released, its cost is spent"):
+    with pytest.warns(UserWarning, match="could not mark 'a' as released; its cost is spent"):
         run("a", None)
     with pytest.warns(UserWarning, match="as failed"), pytest.raises(ReleaseFailed, match="too few"):
         run("b", ReleaseFailed("too few", concentrated(0.25)))
@@ -1043,7 +1043,7 @@ def test_whatever_becomes_of_the_ledger_the_outcome_of_a_run_is_kept(
 
     def warned(state: str) -> contextlib.AbstractContextManager[object]:
         """As a warning, or, if warnings are errors as in these tests, on stderr."""
-        what = rf"the ledger could not note '\w+' as {state}, its cost is spent and stays charged: "
+        what = rf"the ledger could not mark '\w+' as {state}; its cost is spent and stays charged: "
         return contextlib.nullcontext() if as_errors else pytest.warns(UserWarning, match=what)
 
     with warned("released"):
@@ -1066,7 +1066,7 @@ def test_an_entry_that_was_lost_is_named(tmp_path: Path) -> None:
     older = path.read_text()
     charge = ledger.charge("a", "dpgd", concentrated(0.25))
     path.write_text(older)
-    with pytest.raises(ValueError, match=r"lost entry 0 \(a\), which cost rho = 0.25 and is spent all the same"):
+    with pytest.raises(ValueError, match=r"lost entry 0 \(a\), whose cost, rho = 0.25, is spent all the same"):
         charge.mark("released")
 
 

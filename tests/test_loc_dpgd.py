@@ -206,8 +206,8 @@ def test_more_records_make_the_default_profile_more_accurate_where_the_printed_s
 
     assert excess(30_000, "default") < excess(3_000, "default") / 10.0
     notes = "".join(loc_dpgd(1_000_000, 2, "paper", radius=1e3, resolution=0.1, rho=0.1).notes)
-    assert "cannot arrive" in notes
-    assert "cannot arrive" not in "".join(loc_dpgd(1_000_000, 2, radius=1e3, resolution=0.1, rho=0.1).notes)
+    assert "cannot reach" in notes
+    assert "cannot reach" not in "".join(loc_dpgd(1_000_000, 2, radius=1e3, resolution=0.1, rho=0.1).notes)
 
 
 def test_the_plan_says_what_is_proved_capped_and_too_small():

@@ -65,10 +65,10 @@ def test_a_cost_that_version_0_1_0_stored_is_read() -> None:
 def test_costs_of_different_relations_or_units_do_not_add_up(add: Callable[..., PrivacyCost]) -> None:
     replaced, added = PrivacyCost(mu_squared=1.0), PrivacyCost(mu_squared=1.0, neighbours="add_remove")
     with pytest.raises(
-        ValueError, match=r"'replace' and 'add_remove' do not add up: convert .* cost.under\('replace'\)"
+        ValueError, match=r"'replace' and 'add_remove' cannot be added: convert .* cost.under\('replace'\)"
     ):
         add(replaced, added)
-    with pytest.raises(ValueError, match=r"units 'record' and 'user' do not add up: .*for_group\(.*per_record\(\)"):
+    with pytest.raises(ValueError, match=r"units 'record' and 'user' cannot be added.*for_group\(.*per_record\(\)"):
         add(replaced, PrivacyCost(unit="user"))
     both = add(added, added)
     assert (both.mu_squared, both.neighbours, both.unit) == (2.0, "add_remove", "record")
@@ -156,7 +156,7 @@ def test_a_replacement_is_a_removal_and_an_addition() -> None:
     assert cost.under("replace") == PrivacyCost(4.0, 1e-9, (1.0,), (0.5,), unit="user")
     assert cost.under("add_remove") is cost
     with pytest.raises(
-        ValueError, match=r"cannot be converted to 'add_remove': the release treated the number of records as public"
+        ValueError, match=r"cannot be converted to 'add_remove': the release treats the number of records as public"
     ):
         PrivacyCost().under("add_remove")
     with pytest.raises(ValueError, match="neighbours must be one of"):
@@ -170,7 +170,7 @@ def test_a_record_of_a_unit() -> None:
         4.0, neighbours="add_remove"
     )
     assert PrivacyCost(1.0).per_record() == PrivacyCost(1.0)
-    with pytest.raises(ValueError, match=r"per 'user' under .* 'replace' bounds nothing for one 'record'.*unit='user'"):
+    with pytest.raises(ValueError, match=r"per 'user' under .* 'replace' gives no bound for one 'record'.*unit='user'"):
         PrivacyCost(1.0, unit="user").per_record()
 
 
@@ -220,7 +220,7 @@ def test_how_many_units_one_row_can_change_by_enumeration(neighbours: str) -> No
     longest = max(distance(one, other, neighbours) for one in TABLES for other in edits(one, neighbours))
     cost = PrivacyCost(pure_epsilons=(1.0,), neighbours=neighbours, unit="user")  # type: ignore[arg-type]
     if math.isinf(longest):
-        with pytest.raises(ValueError, match="bounds nothing for one 'record'"):
+        with pytest.raises(ValueError, match="gives no bound for one 'record'"):
             cost.per_record()
     else:
         assert cost.per_record().pure_epsilons == (longest,)
@@ -266,7 +266,7 @@ def test_a_new_unit_is_refused_where_its_records_are_not_counted() -> None:
     # At most k records, and then a replaced user: the conversion goes through "add_remove".
     added = PrivacyCost(1.0, neighbours="add_remove")
     assert added.for_group(3, unit="user").under("replace") == PrivacyCost(36.0, unit="user")
-    with pytest.raises(ValueError, match=r"a 'record' is no group of units 'user': use cost.per_record\(\)"):
+    with pytest.raises(ValueError, match=r"a 'record' is not a group of units 'user': use cost.per_record\(\)"):
         PrivacyCost(1.0, unit="user", neighbours="add_remove").for_group(1, unit="record")
 
 

@@ -91,7 +91,7 @@ def test_shards_of_different_questions_do_not_add_up():
         Statistic("gradient", theta=np.ones(2), bits=20),
         Statistic("ranks", thresholds=np.zeros(2), bits=20),
     ):
-        with pytest.raises(ValueError, match="shards"):
+        with pytest.raises(ValueError, match="same query"):
             Exact.sum([POINTS.answer(asked), other.answer(question)])
     pairs = Statistic("largest ball counts", radii=[1.0], m=1, n=3)
     with pytest.raises(ValueError, match="adds over records"):

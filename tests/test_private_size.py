@@ -136,10 +136,10 @@ def test_only_a_part_of_what_was_charged_can_have_run_and_only_once():
     ledger = dpmedian.Ledger(rho=1.0, neighbours="add_remove")
     first, second = (dpmedian.PrivacyCost(mu_squared=mu, neighbours="add_remove") for mu in (0.01, 0.2))
     charge = ledger.charge("release", "adaptive", second)
-    with pytest.raises(ValueError, match="no part of what was charged"):
+    with pytest.raises(ValueError, match="exceeds the charged cost"):
         charge.fail_after(dpmedian.PrivacyCost(mu_squared=0.3, neighbours="add_remove"))
     charge.mark("failed")
-    with pytest.raises(ValueError, match="already marked as failed, at its whole cost"):
+    with pytest.raises(ValueError, match="already marked as failed, with its whole cost"):
         charge.fail_after(first)
     assert ledger.spent.rho == second.rho
 

@@ -45,7 +45,10 @@ def test_a_draw_of_more_than_a_minute_warns_and_promises_no_progress():
     options = {"method": "inverse_sensitivity", "radius": 100.0, "resolution": 0.01}
     plan = dpmedian.plan(100_000_000, 3, epsilon=1.0, **options)
     assert plan.calibrated.seconds > 60.0
-    with pytest.warns(dpmedian.LongRunWarning, match="cannot show how far"), pytest.raises(ValueError, match="199"):
+    with (
+        pytest.warns(dpmedian.LongRunWarning, match="cannot show its progress"),
+        pytest.raises(ValueError, match="199"),
+    ):
         plan.run(np.zeros((199, 3)))
 
 

@@ -420,7 +420,7 @@ def test_no_record_decides_the_dimension():
         polars.DataFrame({"e": rows}),
         arrow.table({"e": rows}),
     ):
-        with pytest.raises(ValueError, match=r"have no public dimension, .* say the dimension, as plan"):
+        with pytest.raises(ValueError, match=r"have no public dimension, .* state the dimension, as plan"):
             as_records(points, nonfinite="center").require_finite()
     # A column of objects may hold numbers with an odd record, so it is read as numbers unless the dimension says
     # otherwise.

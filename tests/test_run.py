@@ -489,7 +489,7 @@ def test_a_coordinate_keeps_its_name_in_tables_whatever_it_is_called():
 # Columns of text in unattended runs.
 
 TEXT = {"name": ["anna", "bert", "carl", "dora"] * 500}
-CENTER_NOTE = "to which nonfinite='center' sends every record with a cell that is no number"
+CENTER_NOTE = "to which nonfinite='center' moves every record with a cell that is not a number"
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -125,7 +125,7 @@ def test_an_entered_pair_adds_up_in_a_ledger_of_pairs_and_a_rho_only_where_rho_a
     with pytest.raises(BudgetExceeded):
         pairs.enter("a", epsilon=0.01)
     for terms in ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 1.0}):
-        with pytest.raises(ValueError, match="for which rho alone is no bound"):
+        with pytest.raises(ValueError, match="which cannot use rho alone"):
             Ledger(**terms).enter("a", rho=0.01)
     Ledger(epsilon=1.0, delta=1e-6, composition="concentrated").enter("a", rho=0.001)
     for wrong in ({}, {"epsilon": 1.0, "rho": 1.0}, {"rho": 0.1, "delta": 1e-9}, {"cost": PrivacyCost(), "rho": 1.0}):

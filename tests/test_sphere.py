@@ -62,7 +62,9 @@ def test_longitudes_count_modulo_360():
 def test_what_is_no_position_is_not_finite():
     positions = around(5.0, 5.0, 1.0, 500)
     positions[7] = [0.0, 90.5]
-    with pytest.raises(ValueError, match=r"the latitude in row 8 is beyond a pole; .*longitude, then latitude"):
+    with pytest.raises(
+        ValueError, match=r"the latitude in row 8 is not between -90 and 90; .*longitude, then latitude"
+    ):
         dpmedian.geometric_median(positions, geometry="sphere", **BUDGET)
     assert np.isnan(as_vectors(as_records(positions), "center").array[7]).all()
     assert dpmedian.geometric_median(positions, geometry="sphere", nonfinite="center", seed=0, **BUDGET).n == 500

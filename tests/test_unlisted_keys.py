@@ -285,9 +285,9 @@ def test_the_budget_covers_selection_and_medians(neighbours, budget, most):
 
 
 def test_what_unlisted_keys_need():
-    with pytest.raises(ValueError, match=r"needs a delta, and the budget is rho = 0.5: pass delta, for example 1e-6"):
+    with pytest.raises(ValueError, match=r"needs a delta, but the budget is rho = 0.5: pass delta, for example 1e-6"):
         dpmedian.plan_groups(None, 2, rho=0.5)
-    with pytest.raises(ValueError, match="needs a delta, and the budget is epsilon = 1"):
+    with pytest.raises(ValueError, match="needs a delta, but the budget is epsilon = 1"):
         dpmedian.plan_groups(None, 1, epsilon=1.0, method="inverse_sensitivity", radius=1.0, resolution=0.1)
     with pytest.raises(TypeError, match="n must be one guess for all groups"):
         dpmedian.plan_groups(None, 2, n={"north": 5}, **BUDGET)

@@ -68,7 +68,7 @@ def test_the_weighted_median_is_found(relation):
     assert np.linalg.norm(release.point - exact) < 3 * release.error_radius
     assert nonprivate.excess(release, points, sample_weight=weights) < 1e-3
     assert (release.n, release.neighbours, release.plan.parameters.weight_max) == (None, relation, 4.0)
-    assert any("its weight over the public cap 4" in note for note in release.notes)
+    assert any("its weight divided by the public cap 4" in note for note in release.notes)
     title = str(release.plan).splitlines()[0]
     assert f"{relation}, sum of weights over 4 private (noisy size {release.size})" in title
     assert ("the same noise under replace" in str(release.plan)) == (relation == "add_remove")
@@ -123,7 +123,7 @@ def test_a_column_of_weights_of_a_file(tmp_path):
         for columns in (None, ["x", "y"]):
             found = dpmedian.geometric_median(tmp_path / name, columns=columns, **asked)
             assert (found.point.tolist(), found.columns) == (expected.point.tolist(), ("x", "y"))
-    with pytest.raises(ValueError, match="sample_weight='z' is no single column of numbers"):
+    with pytest.raises(ValueError, match="sample_weight='z' is not the name of exactly one column of numbers"):
         dpmedian.geometric_median(tmp_path / "rows.csv", **{**asked, "sample_weight": "z"})
     with pytest.raises(ValueError, match="the only column of numbers"):
         dpmedian.geometric_median(tmp_path / "rows.csv", columns=[], **asked)
@@ -195,7 +195,7 @@ def test_what_weights_need():
     points = np.zeros((100, 2))
     with pytest.raises(ValueError, match="needs weight_max=, a public cap"):
         dpmedian.geometric_median(points, sample_weight=np.ones(100), **BUDGET)
-    with pytest.raises(ValueError, match="say the weights, sample_weight="):
+    with pytest.raises(ValueError, match="pass the weights, sample_weight="):
         dpmedian.geometric_median(points, weight_max=1.0, **BUDGET)
     with pytest.raises(ValueError, match="profile 'paper' is not proved for weights"):
         dpmedian.plan(100, 2, weight_max=1.0, rho=1.0, method="dpgd", radius=1.0, profile="paper")
@@ -263,7 +263,7 @@ def test_no_weights_of_a_file_are_ignored(tmp_path):
     ):
         with pytest.raises(ValueError, match="needs weight_max=, a public cap"):
             run(np.ones(500))
-    with pytest.raises(ValueError, match="say the weights, sample_weight="):
+    with pytest.raises(ValueError, match="pass the weights, sample_weight="):
         dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6, weight_max=1.0).run(path)
 
 
@@ -290,7 +290,7 @@ def test_weighted_sums_of_parts_are_those_of_the_whole_with_its_sensitivity():
         tape = Tape.draw(bytes(32), "replace")
         released.append(tape.gaussian("test", exact, 2.0**8).tolist())
     assert released == [released[0]] * 4
-    with pytest.raises(ValueError, match="the same query"):
+    with pytest.raises(ValueError, match="do not answer the same query"):
         _core.Exact.sum([parts[0].answer(question), _core.Points(np.zeros((4, 2))).answer(question)])
     with pytest.raises(ValueError, match="cannot be joined"):
         _core.Points.concatenate([parts[0]])

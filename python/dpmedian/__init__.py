@@ -79,7 +79,7 @@ __all__ = [
     "verify",
 ]
 
-# Names of version 0.1.0 that have moved to another module.
+# Names of version 0.1.0 that are now in another module.
 _MOVED = {
     "Block": "dpmedian.building_blocks.PrivateValue",
     "above_threshold": "dpmedian.building_blocks.above_threshold",
@@ -94,14 +94,16 @@ _MOVED = {
 # Public modules that are imported when they are first used.
 _SUBMODULES = ("data", "files", "nonprivate")
 
-# Modules that need an extra: they are imported when they are used, but a tool that reads all names must not need them.
+# Modules that need an extra. They are imported when they are used, and are not listed by `dir`, because a tool that
+# reads all names should work without the extras.
 _EXTRAS = ("flower", "opendp", "sklearn")
 
-# All renderings are registered now, and all functions whose parameters others refer to.
+# Now all modules are imported, so docstrings that refer to the parameters of other functions can be completed.
 complete_docstrings()
 del presentation, complete_docstrings
 
-# The module `release` is not a function: without its name here, somebody who calls it gets the message below.
+# The submodule `release` is removed from this namespace, so that a call of `dpmedian.release(...)` raises the error of
+# `__getattr__` below.
 globals().pop("release")
 
 
@@ -113,7 +115,7 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name == "release":
         raise AttributeError(
-            "dpmedian.release is no function: call dpmedian.geometric_median(points, epsilon=..., delta=...), or on "
+            "dpmedian.release is not a function: call dpmedian.geometric_median(points, epsilon=..., delta=...), or on "
             "the command line: dpmedian release FILE"
         )
     if name in (*_SUBMODULES, *_EXTRAS):

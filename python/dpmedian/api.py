@@ -43,7 +43,7 @@ def plan(
     weight_max: float | None = None,
     scales: Sequence[float] | None = None,
 ) -> Plan:
-    """Calibrates a release of n points in d dimensions from public parameters; nothing is spent.
+    """Calibrate a release of n points in d dimensions from public parameters. Nothing is spent.
 
     Neighbors are data sets of the same public size n that differ in one replaced record. With "add_remove" they are
     data sets of which one has one record more, and the number of records is private.
@@ -51,28 +51,29 @@ def plan(
     Parameters
     ----------
     n : int or None
-        The public number of records; with "add_remove" a public guess, or None. A guess influences the predictions of
-        the plan and the choice of a method; the run itself uses a noisy number that it releases first.
+        The public number of records. With "add_remove" it is a public guess, or None. A guess influences only the
+        predictions of the plan and the choice of a method, because the run releases a noisy number first and uses this
+        number.
     d : int
         The dimension, which is public.
     epsilon, delta, rho, method, radius, resolution, center, failure_probability, profile, neighbours
         As in `geometric_median`.
     unit : str, optional
-        Whose contribution is protected, such as "person", if a person has several rows. n is then the number of units,
-        and `run` takes their ids. By default a single record is protected.
+        The protected unit, such as "person", if a person may have several rows. n is then the number of units, and
+        `run` needs their ids. By default a single record is protected.
     geometry, inference, axes
         As in `geometric_median`.
     weight_max : float, optional
-        A public cap of weights, which `run` then takes. Never take it from the data. The sum of the weights over the
-        cap is private under both relations, and n is a public guess of that sum, or None.
+        The public cap of the weights that `run` gets. Never take it from the data. The sum of (weight / cap) is private
+        under both relations, and n is a public guess of this sum, or None.
     scales : d numbers, optional
-        A public scale for each column, by which the columns are divided: distances, `radius` and `resolution` are in
-        units of the scales. Never take them from the data.
+        A public scale for each column. The columns are divided by their scales, so distances, `radius` and `resolution`
+        are in units of the scales. Never take the scales from the data.
 
     Returns
     -------
     Plan
-        `print(plan)` shows its stages and its cost; `plan.run(points)` spends the budget.
+        `print(plan)` shows its stages and its cost. `plan.run(points)` makes the release and spends the budget.
 
     Examples
     --------
@@ -115,7 +116,9 @@ def geometric_median(
     weight_max: float | None = None,
     scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Release:
-    """Release a differentially private geometric median of the points: `plan(...)` for their shape, then `Plan.run`.
+    """Release a differentially private geometric median of the points.
+
+    This function calls `plan(...)` for the shape of the points, and then `Plan.run`.
 
     Neighbors are data sets of the same public size n that differ in one replaced record. With "add_remove" they are
     data sets of which one has one record more, and the number of records is private. The full planned cost is charged
@@ -125,8 +128,8 @@ def geometric_median(
     ----------
     points : array, data frame, Arrow table or stream, iterator of batches, path, Dask collection, or Dataset
         The records, one per row: numpy, pandas, polars, Arrow, lists. A file of records, .npy, .arrow or .parquet (or a
-        folder of these), is read in blocks and may be larger than the memory; `dpmedian.files.open_points` says how.
-        The records of a Dask collection stay in the workers of the current `distributed.Client`.
+        folder of these), is read in blocks and may be larger than the memory; `dpmedian.files.open_points` has the
+        details. The records of a Dask collection stay in the workers of the current `distributed.Client`.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
         privacy. There is no default.
@@ -134,68 +137,73 @@ def geometric_median(
         "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity". "auto" takes the method
         with the smallest predicted error among those that the other arguments allow.
     radius : float, optional
-        A public bound on the distance of every record from `center`; records outside are projected onto the ball.
-        Never take it from the data. "adaptive" needs none.
+        A public bound on the distance of every record from `center`. Records outside of the ball are projected onto it.
+        Never take the radius from the data. "adaptive" does not need a radius.
     resolution : float, optional
-        The smallest distance that matters. Three methods need it; "adaptive" uses it to shorten its search.
+        The smallest distance that matters. Three methods need it. "adaptive" does not need it, but uses it to shorten
+        its search.
     center : d numbers, optional
-        The center of the public ball, or the point from which the search starts; the origin by default.
+        The center of the public ball, or the point from which the search starts. The default is the origin.
     failure_probability : float
-        The accepted probability of a failed or useless release. If a release is predicted to fail more often, it warns;
-        above max(this, 1/2) it is refused before anything is spent.
+        The accepted probability of a failed or useless release. If a release is predicted to fail with a higher
+        probability, there is a warning. If the predicted probability also exceeds 1/2, the release is refused before
+        anything is spent.
     profile : {"default", "paper"}
-        The table of constants of the paper's methods: those of this package, or those that the paper prints.
+        The table of constants for the methods of the paper: the constants of this package, or those that the paper
+        prints.
     neighbours : {"replace", "add_remove"}
-        Whether neighbors differ in one replaced record, or one of them has one record more.
+        Whether neighbors differ in one replaced record, or whether one neighbor has one record more than the other.
     n : int, optional
-        With "add_remove" a public guess of the number of records, which must not be taken from the data. It influences
-        the predictions, and which method "auto" takes. With "replace" it must equal the number of points.
+        With "add_remove", a public guess of the number of records. Never take it from the data. It influences the
+        predictions and the method that "auto" chooses. With "replace" it must equal the number of points.
     inference : bool
-        Whether "adaptive" releases with its gradients what `release.confidence_region` needs. This is free with
-        "replace", and needs a little more noise with "add_remove". No other method has a region.
+        Whether "adaptive" releases the second moments that `release.confidence_region` needs together with its
+        gradients. With "replace" they add almost no noise, and with "add_remove" a little noise. No other method
+        provides a region.
     axes : float
-        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. With a share of 0 they are free,
-        but in more than about ten dimensions noise hides the axes unless there are many records.
+        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. With a share of 0 they cost
+        nothing, but in more than about ten dimensions noise hides the axes unless there are many records.
     ledger : Ledger, optional
         The budget that is charged.
     seed : int, optional
         Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
     progress : bool or callable, optional
-        None shows a bar on a terminal after two seconds; a callable gets the fraction done, from 0 to 1.
+        None shows a bar on a terminal after two seconds. A callable gets the finished fraction, from 0 to 1.
     nonfinite : {"raise", "center", "drop"}
-        What happens to a record with a missing or infinite value: "raise" is an error, "center" moves the record to the
-        center, and "drop" leaves it out (with "add_remove" or weights).
+        The treatment of a record with a missing or infinite value. "raise" raises an error, "center" moves the record
+        to the center, and "drop" leaves the record out (only with "add_remove" or weights).
     name : str, optional
-        What is released, for the ledger and for readers.
+        A name of the release, for the ledger and for readers.
     columns : list of str or int, optional
-        The coordinates, by name or by number from 1; by default all columns except the unit and the weights.
+        The coordinates, by name or by number from 1. The default is all columns except the unit and the weights.
     copy : bool
-        An array of float64 or float32 in C order is read in place and must not change during the call. True makes a
-        private copy first.
+        An array of float64 or float32 in C order is read in place, and must not change during the call. If True, a copy
+        is made first.
     unit : one id for each row, or the name of a column, optional
-        Whose rows these are, such as people's. All rows of a unit become one record; neighbors then differ in one unit
-        with all of its rows, and n is the number of units. The unit of the cost is named after the column.
+        The ids of the protected units, for example persons. All rows of a unit become one record. Neighbors then differ
+        in one unit with all of its rows, and n is the number of units. The name of the column becomes the label of the
+        unit in the cost.
     unit_reduce : {"median", "mean", "first"}
-        How the rows of a unit become one record: their own geometric median, their mean, or the first of them.
+        How the rows of a unit become one record: by their geometric median, by their mean, or by taking the first row.
     geometry : {"euclidean", "sphere"}
-        Whether points are coordinates, or longitude and latitude in degrees. In the latter case the released point is a
+        Whether points are coordinates, or longitude and latitude in degrees. With "sphere" the released point is a
         position, too, and `scale`, `error_radius` and `resolution` are in degrees of arc. The date line and the poles
         need no special treatment.
     sample_weight : one number for each row, or the name of a column, optional
         Weights, which are private like the records and need `weight_max`. The release is the median of the weighted
-        records. n is then a public guess of the sum of the weights over the cap, which is private under both relations.
+        records. n is then a public guess of the sum of (weight / cap), which is private under both relations.
     weight_max : float, optional
-        The public cap: larger weights count as the cap. Never take it from the data.
+        The public cap of the weights. Larger weights count as the cap. Never take the cap from the data.
     scales : mapping from columns to numbers, or one number for each column, optional
-        Public scales, such as `{"income": 5000.0}`. Columns are divided by their scales so that they count alike; a
-        column without a scale has the scale 1. `point` and the intervals are in the units of the columns; `scale`,
-        `error_radius`, `radius` and `resolution` are in units of the scales. Never take them from the data.
+        Public scales, such as `{"income": 5000.0}`. Columns are divided by their scales so that they count alike. A
+        column without a scale has the scale 1. `point` and the intervals are in the units of the columns, but `scale`,
+        `error_radius`, `radius` and `resolution` are in units of the scales. Never take the scales from the data.
 
     Returns
     -------
     Release
-        `.point`, `.scale`, `.error_radius`, `.cost`. If nothing is found, `ReleaseFailed` is raised instead: a failure
-        is an output, too, and its cost is spent.
+        The release, with `.point`, `.scale`, `.error_radius` and `.cost`. If no point is found, `ReleaseFailed` is
+        raised. A failure is an output, too, and its cost is spent.
 
     Examples
     --------
@@ -227,16 +235,17 @@ def required_n(
     profile: str = "default",
     neighbours: str = "replace",
 ) -> int:
-    """The smallest n whose plan predicts at most the wanted excess and the accepted probability of failure.
+    """The smallest n for which a plan predicts at most the given excess and the accepted probability of failure.
 
     Parameters
     ----------
     d : int
         The dimension.
     excess : float
-        The wanted F(point)/F(median) - 1, with F the sum of distances. It is required unless `k` is given.
+        The largest acceptable F(point)/F(median) - 1, where F is the sum of distances. It is required unless `k` is
+        given.
     k : int, optional
-        The number of clusters, instead of an excess: the result is the smallest n with which `k_medians` find k
+        The number of clusters, instead of an excess. The result is then the smallest n with which `k_medians` finds k
         clusters of equal sizes.
     epsilon, delta, rho, method, radius, resolution, failure_probability, profile, neighbours
         As in `plan`.
@@ -254,13 +263,13 @@ def required_n(
     if k is None:
         wanted, arguments = positive("excess", excess), locals()
     elif excess is not None or method != "adaptive":
-        raise ValueError("k= asks about k-medians, which take no excess= and no method=: leave these out")
+        raise ValueError("k= is for k-medians, for which excess= and method= have no meaning: leave these out")
     else:
         wanted, method, arguments = math.inf, "k_medians", {**locals(), "clusters": k, "inference": False}
 
     def enough(n: int) -> bool:
         predicted = make_plan(PublicParameters.from_arguments(arguments, n=n), method).prediction
-        # A plan that fails with a larger probability may predict nothing else.
+        # A plan with a larger probability of failure may have no other predictions.
         if predicted.failure > min(failure_probability, 0.5):
             return False
         if k is not None:

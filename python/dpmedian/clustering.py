@@ -1,4 +1,4 @@
-"""The public functions for several typical places: `plan_k_medians` and `k_medians`."""
+"""The public functions for k-medians: `plan_k_medians` and `k_medians`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plan_k_medians(
     weight_max: float | None = None,
     scales: Sequence[float] | None = None,
 ) -> Plan:
-    """Calibrates private k-medians of n points in d dimensions from public parameters; nothing is spent.
+    """Calibrate private k-medians of n points in d dimensions from public parameters. Nothing is spent.
 
     Neighbors are data sets of the same public size n that differ in one replaced record. With "add_remove" they are
     data sets of which one has one record more, and the number of records is private.
@@ -47,7 +47,7 @@ def plan_k_medians(
     Parameters
     ----------
     n : int or None
-        The public number of records; with "add_remove" or weights a public guess, or None.
+        The public number of records. With "add_remove" or weights it is a public guess, or None.
     d : int
         The dimension.
     k : int
@@ -55,16 +55,17 @@ def plan_k_medians(
     epsilon, delta, rho : float, optional
         The budget of all centers together. There is no default.
     trim : float
-        The share of the records that does not count, namely those farthest from all centers. With 0, the plain sum of
-        distances counts, and a few far records may attract a center of their own.
+        The share of the records that does not count, namely the records farthest from all centers. With 0, all records
+        count, and a few far records may attract a center.
     radius, resolution, center, failure_probability, neighbours, unit, geometry, weight_max, scales
         As in `plan`.
 
     Returns
     -------
     Plan
-        Its notes say which clusters will be found; `plan.prediction.failure` is the probability that clusters of equal
-        sizes are not found. `plan.run(points)` spends the budget and returns `Places`.
+        The plan. Its notes state the size of the clusters that will be found, and `plan.prediction.failure` is the
+        probability that clusters of equal sizes are not found. `plan.run(points)` spends the budget and returns
+        `Places`.
 
     Examples
     --------
@@ -105,12 +106,12 @@ def k_medians(
     weight_max: float | None = None,
     scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Places:
-    """Release differentially private k-medians: k points with a small sum of distances from each record to the nearest
-    one.
+    """Release differentially private k-medians: k centers for which the sum of the distances from each record to its
+    nearest center is small.
 
     No radius and no bounds are needed. Neighbors are data sets of the same public size n that differ in one replaced
     record. With "add_remove" they are data sets of which one has one record more. A unit becomes one record, so a
-    person with several places counts at one of them. The full planned cost is charged before the first release, and
+    person with several rows counts at one point only. The full planned cost is charged before the first release, and
     stays charged if the run fails.
 
     Parameters
@@ -127,9 +128,9 @@ def k_medians(
     Returns
     -------
     Places
-        `.centers` (k, d), the largest cluster first, `.sizes` with `.size_sigma`, `.radii`, `.cost`, `.to_frame()`.
-        If the data are not found, `ReleaseFailed` is raised instead: a failure is an output, too, and its cost is
-        spent.
+        The release, with `.centers` (k, d) in descending order of their sizes, `.sizes` with `.size_sigma`, `.radii`,
+        `.cost` and `.to_frame()`. If the data are not found, `ReleaseFailed` is raised. A failure is an output, too,
+        and its cost is spent.
 
     Examples
     --------

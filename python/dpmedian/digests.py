@@ -1,4 +1,4 @@
-"""Digests of JSON objects, by which records and ledgers are authenticated, and strict parsing of JSON."""
+"""Digests of JSON objects, which authenticate records and ledgers, and strict parsing of JSON."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 __all__ = ["APART", "as_json", "canonical", "digest_of", "parse_object", "sealed"]
 
 APART = ("digest", "signature")
-"""The entries of a record that its digest does not cover: the digest itself, and the signature of the digest."""
+"""The entries of a record that the digest does not cover: the digest itself, and the signature of the digest."""
 
 
 def as_json(value: Mapping[str, Any]) -> str:
-    """Return JSON for people and programs."""
+    """Return indented JSON, for people and programs."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -23,7 +23,7 @@ def canonical(value: Any) -> bytes:
     """Return JSON in a canonical form, which depends on the values alone.
 
     Names are sorted, there is no white space, text is ASCII with escapes, and a number is the shortest decimal that
-    reads back as the same double. A whole number has no decimal point, because other programs write 1.0 as 1.
+    gives the same double when it is read. An integer has no decimal point, because other programs write 1.0 as 1.
     """
     plain = json.loads(json.dumps(value, allow_nan=False), parse_float=_number)
     return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
@@ -37,8 +37,8 @@ def _number(text: str) -> float | int:
 def digest_of(record: Mapping[str, Any]) -> str:
     """Return the SHA-256 digest of all content of a record except the entries in `APART`.
 
-    For a trace the digest covers the hash of its queries, so that the queries can be removed without changing the
-    digest.
+    Of a trace, the digest covers only the hash of its queries. So the queries can be removed from a record without
+    changing its digest.
     """
     content = {name: value for name, value in record.items() if name not in APART}
     if isinstance(trace := content.get("trace"), Mapping):
@@ -52,13 +52,13 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_object(text: str | bytes | bytearray, what: str) -> dict[str, Any]:
-    """Return the JSON object of a text, or raise a ValueError that says what is wrong with it.
+    """Return the JSON object of a text, or raise a ValueError that explains the problem.
 
     Raises
     ------
     ValueError
-        If the text is not JSON, is nested too deeply, is not an object, has a repeated name in an object (one reader
-        would take the first value and another the last), or has a number that is not finite. `what` names the text.
+        If the text is not JSON, is nested too deeply, is not an object, has a repeated name in an object (different
+        readers would use different values), or has a number that is not finite. `what` is the beginning of the message.
     """
     try:
         found = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_number, parse_float=_finite)
@@ -82,7 +82,7 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"{twice!r} stands twice in one object")
+        raise ValueError(f"{twice!r} occurs twice in one object")
     return found
 
 
@@ -92,4 +92,4 @@ def _finite(text: str) -> float:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")

@@ -1,7 +1,8 @@
-"""A parameter that several functions share is explained in one docstring, and `help` of the others shows it, too.
+"""Shared explanations of parameters. A parameter of several functions is explained in one docstring, and `help` of the
+other functions shows this explanation, too.
 
-In the source the others say ``As in `geometric_median`.`` of their parameters. When the package has been imported, the
-explanation takes the place of these words.
+In the source, the docstrings of the other functions contain ``As in `geometric_median`.`` for such parameters. After
+the import of the package, these words are replaced by the explanation.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ _AS_IN = re.compile(r"\s*As in `([\w.]+)`\.\s*")
 
 
 def documented(function: Function) -> Function:
-    """Register a public function whose parameters others refer to, or that refers to those of others."""
+    """Register a public function whose docstring refers to the parameters of other functions, or is referred to."""
     _FUNCTIONS[function.__qualname__] = function
     return function
 
 
 def complete_docstrings() -> None:
-    """Replace every "As in" of the registered functions by what the other function says of these parameters."""
+    """Replace every "As in" in the docstrings of the registered functions by the explanation in the other function."""
     for function in _FUNCTIONS.values():
         text = inspect.getdoc(function)
-        if text is not None:  # Python -OO leaves docstrings out.
+        if text is not None:  # With python -OO there are no docstrings.
             function.__doc__ = _SECTION.sub(lambda found: "\n".join(_explained(found[0])), text)
 
 
 def _explained(section: str) -> Iterator[str]:
-    """The entries of a section, with those of another function where the section refers to it."""
+    """The entries of a section. References to another function are replaced by the entries of this function."""
     for header, body in _ENTRY.findall(section):
         reference = _AS_IN.fullmatch(body)
         if reference is None:

@@ -36,7 +36,7 @@ def layers(message: Message, model: ArrayRecord) -> Parts | None:
         if any(arrays[key].dtype.kind not in "fiu" for key in model):
             return None
         return [layer for key in model if floating(model[key]) for layer in layers_of(arrays[key])]
-    except Exception:  # A client may send anything; an error in its message concerns this client alone.
+    except Exception:  # A client may send anything. An error in its message concerns this client alone.
         return None
 
 
@@ -45,7 +45,7 @@ def floating(array: Array) -> bool:
 
 
 def arriving(replies: Iterable[Message], model: ArrayRecord, asked: list[int]) -> Iterator[tuple[Parts | None, int]]:
-    """The layers of each client that was asked, from its first reply with the names and shapes of the model."""
+    """The layers of each client of the round, from its first reply with the names and shapes of the model."""
     waiting = set(asked)
     for message in replies:
         node = message.metadata.src_node_id
@@ -58,8 +58,9 @@ def arriving(replies: Iterable[Message], model: ArrayRecord, asked: list[int]) -
 def measured(
     records: Iterable[tuple[Parts | None, int]], center: NDArray[np.float64], lengths: list[float]
 ) -> Iterator[tuple[Parts | None, int]]:
-    """The records as they are read; `lengths` gets the distance of each record from the center, a function of this
-    record.
+    """The records, one by one.
+
+    The distance of each record from the center, which is a function of this record, is appended to `lengths`.
     """
     for parts, weight in records:
         squares, at = 0.0, 0
@@ -77,9 +78,9 @@ def measured(
 def updates(
     replies: Iterable[Message], model: ArrayRecord, start: NDArray[np.float64], asked: list[int], *, only_there: bool
 ) -> NDArray[np.float64]:
-    """One row per client: its update, from its first reply alone.
+    """One row for each client: its update, from its first reply only.
 
-    A client without a valid reply has no row, or zeros.
+    A client without a valid reply has no row, or a row of zeros.
     """
     rows: dict[int, NDArray[np.float64]] = {}
     chosen = set(asked)

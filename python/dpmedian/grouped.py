@@ -43,33 +43,33 @@ def plan_groups(
     weight_max: float | None = None,
     scales: Sequence[float] | None = None,
 ) -> GroupsPlan:
-    """Calibrate the releases of groups; nothing is spent.
+    """Calibrate the releases of groups. Nothing is spent.
 
     Neighboring data sets differ in one unit with all of its rows, which is added, removed or replaced.
 
     Parameters
     ----------
     keys : list or None
-        The names of the groups, which are public; tuples if there are several key columns. Never take them from the
-        data, because which groups occur is private. With None the run selects the groups that are large enough to be
-        shown.
+        The names of the groups, which are public. With several key columns they are tuples. Never take the names from
+        the data, because it is private which groups occur. With None the run selects the groups that are large enough
+        to be shown.
     d : int
         The dimension.
     epsilon, delta, rho : float, optional
         The budget of all groups together. There is no default.
     n : int or mapping, optional
-        A public guess of the number of units in each group, or one for each key.
+        A public guess of the number of units in each group, or a mapping with a guess for each key.
     unit : str, optional
-        Whose contribution is protected, such as "person", if a person has several rows.
+        The protected unit, such as "person", if a person may have several rows.
     max_groups_per_unit : int
-        The largest number of groups that a unit contributes to; that many groups share the budget.
+        The largest number of groups that a unit contributes to. This number of groups shares the budget.
     minimum : int, optional
-        A group whose noisy size is below this number gets no point.
+        The smallest noisy size with which a group gets a point.
     method, radius, resolution, center, failure_probability, geometry, inference, weight_max, scales
         As in `plan`.
     neighbours : {"add_remove", "replace"}
-        Whether one unit is added or removed, or replaced. A replaced unit may leave some groups and enter others, so
-        "replace" needs more noise for the same budget.
+        Whether neighbors differ in one unit that is added or removed, or in one unit that is replaced. A replaced unit
+        may leave some groups and enter others, so "replace" needs more noise for the same budget.
 
     Returns
     -------
@@ -118,11 +118,13 @@ def geometric_medians(
     weight_max: float | None = None,
     scales: Mapping[str | int, float] | Sequence[float] | None = None,
 ) -> Releases:
-    """Release differentially private geometric medians of groups under one budget: `plan_groups(...)`, then its `run`.
+    """Release differentially private geometric medians of groups under one budget.
+
+    This function calls `plan_groups(...)`, and then `run` of the plan.
 
     Neighboring data sets differ in one unit with all of its rows, which is added, removed or replaced. A unit
-    contributes to a few groups only, so the cost does not depend on the number of groups. It is charged once, before
-    any group runs.
+    contributes to a few groups only, so the cost does not depend on the number of groups. The cost is charged once,
+    before any group runs.
 
     Parameters
     ----------
@@ -133,41 +135,43 @@ def geometric_medians(
         such as ["district", "month"], the keys are tuples. If the points have no named columns, `by` may also be a list
         of columns of labels.
     keys : list, optional
-        The names of the groups, which are public. Never take them from the data, because which groups occur is private.
-        Without a list, the groups whose noisy size exceeds a threshold are shown, and a small part of delta covers this
-        selection; their keys are text.
+        The names of the groups, which are public. Never take them from the data, because it is private which groups
+        occur. Without a list, the groups whose noisy size reaches a threshold are shown, and a small part of delta is
+        used for this selection. The keys are then text.
     epsilon, delta, rho : float, optional
         The budget of all groups together. There is no default.
     unit : one id for each row, or the name of a column, optional
-        Whose rows these are. The rows of a unit in each of its groups become one record.
+        The ids of the protected units. The rows of a unit in each of its groups become one record.
     unit_reduce : {"median", "mean", "first"}
         How the rows of a unit become one record.
     max_groups_per_unit : int
-        The largest number of groups that a unit contributes to, namely those in which it has the most rows. That many
-        groups share the budget.
+        The largest number of groups that a unit contributes to. It contributes to the groups in which it has the most
+        rows. This number of groups shares the budget.
     minimum : int, optional
-        A group whose noisy size is below this number gets no point.
+        The smallest noisy size with which a group gets a point.
     n : int or mapping, optional
-        A public guess of the number of units in each group, or one for each key.
+        A public guess of the number of units in each group, or a mapping with a guess for each key.
     method, radius, resolution, center, failure_probability, geometry, inference, scales
         As in `geometric_median`.
     ledger, seed, progress, nonfinite, name
         As in `geometric_median`.
     neighbours : {"add_remove", "replace"}
-        Whether one unit is added or removed, or replaced, which needs more noise for the same budget.
+        Whether neighbors differ in one unit that is added or removed, or in one unit that is replaced. "replace" needs
+        more noise for the same budget.
     columns : list of str or int, optional
-        The coordinates, by name or by number from 1; by default all columns except `by`, `unit` and the weights.
+        The coordinates, by name or by number from 1. The default is all columns except `by`, `unit` and the weights.
     sample_weight : one number for each row, or the name of a column, optional
         Weights, which are private like the rows and need `weight_max`. The weight of a unit in a group is the largest
-        weight of its rows there. `n` and `minimum` then refer to the sums of the weights over the cap.
+        weight of its rows there. `n` and `minimum` then refer to the sums of (weight / cap).
     weight_max : float, optional
-        The public cap: larger weights count as the cap. Never take it from the data.
+        The public cap of the weights. Larger weights count as the cap. Never take the cap from the data.
 
     Returns
     -------
     Releases
-        A release for every key, or a `ReleaseFailed` as its value: a group that fails raises nothing. Without `keys`,
-        one for every group that is shown. `.cost` is the cost of all groups together, `.to_frame()` their table.
+        A mapping from every key (without `keys`, from every group that is shown) to a release, or to a `ReleaseFailed`
+        if the group failed; no exception is raised for it. `.cost` is the cost of all groups together, and
+        `.to_frame()` is a table of the groups.
 
     Examples
     --------
@@ -189,7 +193,7 @@ def geometric_medians(
 
 
 def _planned(keys: tuple[Hashable, ...] | None, arguments: Mapping[str, Any]) -> GroupsPlan:
-    """The plan for the arguments of one of the two functions. That of one group is always for "add_remove"."""
+    """The plan for the arguments of one of the two functions. The plan of one group is always for "add_remove"."""
     relation, d = neighbours_of(arguments["neighbours"]), whole("d", arguments["d"])
     parameters = PublicParameters.from_arguments(arguments, n=None, d=d, neighbours="add_remove")
     own = {name: arguments[name] for name in ("n", "method", "max_groups_per_unit", "minimum")}

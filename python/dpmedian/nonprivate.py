@@ -1,4 +1,4 @@
-"""Exact, **not private** quantities, to evaluate releases against. Never publish what these functions return.
+"""Exact, **not private** quantities, for the evaluation of releases. Never publish the results of these functions.
 
 >>> import numpy as np
 >>> from dpmedian import nonprivate
@@ -64,7 +64,7 @@ def geometric_median(
     points : array, data frame or Arrow table of shape (n, d)
         The records, one per row; arrays of float64 or float32 in C order are read in place.
     weights : n numbers, optional
-        Weights of the rows, not negative; a unit has the largest weight of its rows.
+        Weights of the rows, not negative. The weight of a unit is the largest weight of its rows.
     unit, unit_reduce, geometry
         As in `dpmedian.geometric_median`, which estimates this median.
 
@@ -78,7 +78,7 @@ def geometric_median(
         records = as_unit_records(points, unit, reducer=unit_reduce, geometry=geometry)
         return _position(_core.nonprivate_median(_not_empty(records.array)), geometry)
     own = _weights(weights)
-    # Weights are scaled to [0, 1]; a unit has the largest weight of its rows; records count as they would in a release.
+    # Weights are scaled to [0, 1], and the weight of a unit is the largest weight of its rows, as in a release.
     records = as_unit_records(
         points, unit, reducer=unit_reduce, geometry=geometry, weights=own, weight_max=float(own.max(initial=0.0)) or 1.0
     )
@@ -109,7 +109,8 @@ def geometric_medians(
     by, keys, unit, unit_reduce, max_groups_per_unit, geometry
         As in `dpmedian.geometric_medians`.
     weights : n numbers, optional
-        Weights of the rows, not negative; a unit has the largest weight of its rows in the group.
+        Weights of the rows, not negative. The weight of a unit in a group is the largest weight of its rows in the
+        group.
 
     Returns
     -------
@@ -146,20 +147,20 @@ def excess(
     unit_reduce: str = "median",
     sample_weight: Any = None,
 ) -> Any:
-    """By how much the sum of distances at a released point exceeds its minimum, relatively: F(point)/F(median) - 1.
+    """The excess of a released point: F(point)/F(median) - 1, where F is the sum of distances.
 
     Parameters
     ----------
     releases : Release or Releases
-        What was released.
+        The release, or the releases of groups.
     points, by, unit, unit_reduce, sample_weight
         The arguments of the release. Weights count up to the public cap of the release.
 
     Returns
     -------
     float, or a dict of them by key
-        The excess, not private; for groups, of the groups that have a point. On the sphere F sums straight distances,
-        and the median is projected onto the sphere.
+        The excess, not private. For groups, a dict with the groups that have a point. On the sphere, F is the sum of
+        straight distances, and the median is projected onto the sphere.
     """
     parameters = releases.plan.parameters
     reading = Reading(
@@ -234,7 +235,7 @@ def objective(points: Any, theta: ArrayLike, *, weights: ArrayLike | None = None
 
 @documented
 def gradient(points: Any, theta: ArrayLike) -> NDArray[np.float64]:
-    """The gradient of `objective`: the sum of unit vectors from the points to `theta`; a point at `theta` adds 0.
+    """The gradient of `objective`: the sum of the unit vectors from the points to `theta`. A point at `theta` adds 0.
 
     Parameters
     ----------
@@ -282,7 +283,7 @@ def quantile_radius(points: Any, center: ArrayLike, fraction: float) -> float:
 
 @documented
 def ball_counts(points: Any, radii: ArrayLike) -> NDArray[np.int64]:
-    """For each point and each radius, the number of points within the radius, itself included: shape (n, radii).
+    """For each point and each radius, the number of points within the radius of this point, itself included.
 
     Parameters
     ----------
@@ -312,7 +313,7 @@ def top_count_sums(points: Any, radii: ArrayLike, m: int) -> NDArray[np.int64]:
     radii
         As in `ball_counts`.
     m : int
-        How many of the largest counts are summed, from 1 to n.
+        The number of the largest counts that are summed, from 1 to n.
 
     Returns
     -------

@@ -10,7 +10,7 @@
 (2,)
 
 Importing this module registers it for OpenDP's contexts, as `context.query().geometric_median()`. OpenDP requires the
-feature "honest-but-curious" because it cannot check the promises of a measurement from another library.
+feature "honest-but-curious" because it cannot check the privacy guarantee of a measurement from another library.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _CHANGES, _EDITS = ("ChangeOneDistance", "HammingDistance"), ("SymmetricDistance
 def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
     """The largest number of neighboring steps between two data sets at this distance.
 
-    If the domain has a size, a neighbor has one changed record. A change is a removal and an addition, so the metrics
-    that count additions and removals count every change twice. Without a size a neighbor has one record more or less,
-    as these metrics count. The order of the records does not matter: every aggregate is a sum over records, or over
-    random pairs that stay hidden.
+    If the domain has a size, a neighboring step is one changed record. A change is a removal and an addition, so the
+    metrics that count additions and removals count every change twice. Without a size, a neighboring step is one added
+    or removed record, which these metrics count once. The order of the records has no effect on the privacy, because
+    every aggregate is a sum over records, or over random pairs that stay hidden.
     """
     kind = str(metric.type)
     public = relation_of(neighbours).size_is_public
@@ -86,11 +86,11 @@ def make_geometric_median(
 ) -> Measurement:
     """A measurement that releases the geometric median of the rows of an array under zero-concentrated divergence.
 
-    `input_domain` is `dp.numpy.array2_domain` with a number of columns. No norm is needed; if there is an L2 norm, it
-    is the public radius around its origin. If the domain has a size, `rho` is the cost of one changed record; otherwise
-    the number of rows is private, and `rho` is the cost of one row more or less. k changes cost k^2 rho. The result is
-    an array, or None if the release failed: a failure is an output with the same cost and not an error, so that a
-    compositor counts it.
+    `input_domain` is `dp.numpy.array2_domain` with a number of columns. The rows need no bound. If the domain bounds
+    their L2 norm, the bound is used as the public radius. If the domain has a size, `rho` is the cost of one changed
+    record. Otherwise the number of rows is private, and `rho` is the cost of one added or removed row. k changes cost
+    k^2 rho. The result is an array, or None if the release failed. A failure is an output with the same cost and not an
+    error, so that a compositor counts it.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def make_geometric_median(
     input_metric : opendp Metric
         Symmetric or insert-delete distance; with a size in the domain also change-one or Hamming distance.
     rho : float
-        The cost of one changed record, or of one row more or less.
+        The cost of one changed record, or without a size of one added or removed row.
     method, resolution, failure_probability, profile
         As in `dpmedian.plan`.
     n : int, optional
@@ -139,17 +139,18 @@ def make_geometric_median(
             rows, found = ("any", shape[1:]) if bounds.size is None else (bounds.size, shape)
             raise ValueError(f"the domain has arrays of shape ({rows}, {made.d}), got {found}")
         try:
-            # The domain may contain NaN, and an error would reveal it, so such a record is moved to the origin.
+            # The rows may contain NaN, and an error would reveal this, so such a record is moved to the origin.
             return made.run(points, nonfinite="center", progress=False).point
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:
-            # Mainly `ReleaseFailed`. OpenDP does not charge for exceptions, so no exception may depend on the data: any
-            # other error becomes an output, too, including a panic of the core, which is not an `Exception`.
+            # Usually this is `ReleaseFailed`. OpenDP does not charge for exceptions, so no exception may depend on the
+            # data. Therefore every other error becomes an output, too, including a panic of the Rust core, which is not
+            # an `Exception`.
             return None
 
     def privacy_map(distance: int) -> float:
-        # Group privacy of zCDP, rounded up if the product is not a double.
+        # Group privacy of zCDP. The cost is rounded up if the product is not a double.
         exact = Fraction(rho) * _steps(input_metric, neighbours, distance) ** 2
         return float(exact) if Fraction(float(exact)) >= exact else math.nextafter(float(exact), math.inf)
 

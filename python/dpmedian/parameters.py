@@ -1,4 +1,4 @@
-"""The public parameters of a release, checked once and then passed whole."""
+"""The public parameters of a release. They are checked once and then passed as one object."""
 
 from __future__ import annotations
 
@@ -32,35 +32,37 @@ __all__ = [
     "whole",
 ]
 
-# Coordinates above this magnitude are clamped, so a larger radius or center makes no sense.
+# Coordinates above this magnitude are clamped, so a larger radius or center has no meaning.
 LARGEST = 2.0**1000
 
-# If n is public, lattices are chosen so that totals fit 62 bits, and up to this many records none is too coarse. If n
-# is private, lattices are chosen from the noise, and far larger totals would be clamped. See gaussian.md.
+# The largest public number of records. If n is public, lattices are chosen so that totals fit 62 bits, and up to this
+# number of records no lattice is too coarse. If n is private, lattices are chosen from the noise, and extremely large
+# totals are clamped. See gaussian.md.
 RECORDS_MAX = 2**40
 PRIVATE_RECORDS_MAX = 2**30
 
-# No machine holds a record with so many numbers; sizes that are computed from the dimension fit integers of the core.
+# The largest dimension. No machine holds larger records, and sizes that are computed from the dimension fit the
+# integers of the Rust core.
 DIMENSIONS_MAX = 2**40
 
 GEOMETRIES = ("euclidean", "sphere")
-"""The meaning of points: coordinates, or longitude and latitude in degrees, which become unit vectors."""
+"""The possible meanings of points: coordinates, or longitude and latitude in degrees, which become unit vectors."""
 
-# The arguments that only some methods use; giving one of them to a method that ignores it is an error.
+# The arguments that only some methods use. Giving one of them to a method that does not use it is an error.
 METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "trim", "axes", "threshold")
 
 
 @dataclass(frozen=True, eq=False)
 class PublicParameters:
-    """What is known before the data are read. Every field is public and must not depend on the data.
+    """The public parameters of a release. No field may depend on the data.
 
     `neighbours` says which data sets are neighbors: "replace" means data sets of the same public size n that differ in
-    one replaced record, and "add_remove" means data sets of which one has one record more. In the latter case the
-    number of records is private, and n is a public guess of it, or None; a method that runs is calibrated to parameters
-    whose n is a noisy release. `unit` says whose records they are. With the `geometry` "sphere" records are the unit
-    vectors of longitudes and latitudes. If `weight_max`, the public cap of weights, is given, the sum of the weights
-    takes the place of the number of records and is private under both relations. `lone_delta` bounds the probability
-    that a group with a single contribution is shown, if the keys of groups are not listed.
+    one replaced record, and "add_remove" means data sets of which one has one record more. With "add_remove" the number
+    of records is private, and n is a public guess, or None; a method that runs is calibrated to parameters whose n is a
+    released noisy number. `unit` is the label of the protected unit. With the `geometry` "sphere" records are the unit
+    vectors of longitudes and latitudes. If the public cap of weights, `weight_max`, is given, the sum of the weights
+    replaces the number of records, and is private under both relations. `lone_delta` bounds the probability that a
+    group with a single contribution is shown, if the keys of groups are not listed.
     """
 
     n: int | None
@@ -78,21 +80,22 @@ class PublicParameters:
     scales: tuple[float, ...] | None = None
     """One public scale for each column.
 
-    Records are divided by the scales, and so is `center`, which is stored undivided.
+    Records are divided by the scales. `center` is stored undivided, and `origin` is the divided center.
     """
     size_noise: float = 0.0
-    """The standard deviation of n, if it is a noisy release."""
+    """The standard deviation of n, if n is a released noisy number."""
     inference: bool = True
     lone_delta: float | None = None
     clusters: int | None = None
-    """The number of centers of k-medians; None for a single median."""
+    """The number of centers of k-medians. None for a single median."""
     trim: float = 0.0
-    """The share of the records that does not count for k-medians, namely those farthest from all centers."""
+    """The share of the records that k-medians leaves out, namely the records farthest from all centers."""
     axes: float = 0.0
     """The share of the budget for the axes of the data."""
     threshold: float | None = None
-    """The distance below which a record moves a robust step by less than 1, or 0; None unless the release is a robust
-    step.
+    """The distance below which a record moves a robust step by less than 1, or 0.
+
+    None if the release is not a robust step.
     """
 
     @classmethod
@@ -121,14 +124,14 @@ class PublicParameters:
         axes: float = 0.0,
         threshold: float | None = None,
     ) -> PublicParameters:
-        """Checks every argument; the errors name the argument, its value and what is accepted."""
+        """Check every argument. An error names the argument, its value and the accepted values."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         relation, d = neighbours_of(neighbours), whole("d", d)
         n = _records(n, private=not relation_of(relation).size_is_public or weight_max is not None)
         if not 1 <= d <= DIMENSIONS_MAX:
             raise ValueError(f"d must be at least 1 and at most 2**40, got {d}")
         if scales is not None and geometry == "sphere":
-            raise ValueError("geometry='sphere' takes no scales=: longitude and latitude are both in degrees")
+            raise ValueError("geometry='sphere' does not accept scales=: longitude and latitude are both in degrees")
         if radius is not None:
             radius = positive("radius", radius)
             if radius < 1.0 / LARGEST:
@@ -178,12 +181,12 @@ class PublicParameters:
 
     @property
     def protection(self) -> Protection:
-        """Which data sets are neighbors, whose records differ between them, and the cap of weights."""
+        """The neighbor relation, the protected unit, and the cap of weights."""
         return Protection(self.neighbours, self.unit, self.weight_max)
 
     @property
     def private_size(self) -> bool:
-        """Whether the number of records, or the sum of weights, is private. Replacing a record may change the sum."""
+        """Whether the number of records, or the sum of weights, is private. The sum of weights is always private."""
         return not self.protection.size_is_public
 
     @property
@@ -193,26 +196,25 @@ class PublicParameters:
 
     @property
     def size(self) -> int:
-        """The number of records that a method is calibrated to: the public n, or a noisy number if n is private."""
-        assert self.n is not None, "a method is calibrated to a number of records, which is released first"
+        """The number of records to which a method is calibrated: the public n, or a noisy number if n is private."""
+        assert self.n is not None, "a method needs a number of records, which is released first"
         return self.n
 
     @property
     def records_most(self) -> int | None:
-        """The largest possible number of records, from which lattices are chosen; None if no public number bounds
-        it.
-        """
+        """The largest possible number of records, for the choice of lattices. None if no public number bounds it."""
         return None if self.private_size else self.n
 
     def at_size(self, n: int, noise: float = 0.0) -> PublicParameters:
-        """The same parameters for another number of records, which must be public or released with noise of this
-        sigma.
+        """The same parameters for another number of records.
+
+        The number must be public, or released with noise of this sigma.
         """
         return replace(self, n=max(n, 2), size_noise=noise)
 
     @property
     def origin(self) -> NDArray[np.float64]:
-        """The given center, in units of the scales if there are any; by default the origin."""
+        """The given center, in units of the scales if there are scales. The default is the origin."""
         if self.center is not None and self.scales is None:
             return self.center
         origin = np.zeros(self.d) if self.center is None else self.center / np.array(self.scales)
@@ -221,20 +223,21 @@ class PublicParameters:
 
     @property
     def ball(self) -> tuple[list[float], float] | None:
-        """The public ball onto which records are projected, if a radius was given."""
+        """The public ball onto which records are projected, or None without a radius."""
         return None if self.radius is None else (self.origin.tolist(), self.radius)
 
     @property
     def assumed_core_radius(self) -> float:
-        """The core radius of the data for which predictions are made: the middle one of `assumed_core_radii`."""
+        """The assumed core radius of the data for predictions: the middle one of `assumed_core_radii`."""
         return self.assumed_core_radii[1]
 
     @property
     def assumed_core_radii(self) -> tuple[float, float, float]:
-        """The core radii of the data for which methods are compared: from a thousandth to a tenth of the radius.
+        """The assumed core radii of the data for the comparison of methods: from a thousandth to a tenth of the radius.
 
-        A caller who knows a radius usually knows it within such a factor, and distances that matter are at most a tenth
-        of the core radius. Without a radius no prediction depends on the core radius, which is then the unit.
+        A public radius is usually larger than the core radius by a factor in this range, and the resolution is at most
+        a tenth of the core radius. Without a radius no prediction depends on the core radius, which is then the unit of
+        length.
         """
         if self.radius is None:
             return (1.0, 1.0, 1.0)
@@ -254,7 +257,7 @@ class PublicParameters:
         return tuple(name for name in METHOD_ARGUMENTS if _differs(getattr(self, name), defaults[name]))
 
     def require_proved_profile(self) -> None:
-        """Raises if the profile has no proof for these neighbors, or for a private sum of weights."""
+        """Raise an error if the profile has no proof for these neighbors, or for a private sum of weights."""
         if self.private_size and "add_remove" not in self.profile.relations:
             what = f"neighbours = {self.neighbours!r}" if not self.protection.relation.size_is_public else "weights"
             raise ValueError(
@@ -263,7 +266,7 @@ class PublicParameters:
             )
 
     def require(self, method: str, *names: str) -> None:
-        """Raises unless the arguments that `method` needs were given."""
+        """Raise an error unless the arguments that `method` needs were given."""
         missing = [name for name in names if getattr(self, name) is None]
         if missing:
             wanted = ", ".join(f"{name}=..." for name in missing)
@@ -271,7 +274,7 @@ class PublicParameters:
 
 
 def _differs(value: object, default: object) -> bool:
-    """Whether an argument was given; arrays and profiles are compared as objects."""
+    """Whether an argument differs from its default. Arrays and profiles are compared by identity."""
     return value != default if isinstance(value, float) else value is not default
 
 
@@ -293,7 +296,7 @@ def positive(name: str, value: object) -> float:
 
 
 def _double(value: Real) -> float:
-    """The number as a double; infinity if it is larger than every double."""
+    """The number as a double, or infinity if it is too large."""
     try:
         return float(value)
     except OverflowError:
@@ -305,7 +308,8 @@ def _records(n: object, private: bool) -> int | None:
         return None
     if n is None:
         raise TypeError(
-            "n must be an integer, the public number of records; only 'add_remove' neighbours and weights hide it"
+            "n must be an integer, the public number of records; it is private only with "
+            "neighbours='add_remove' or weights"
         )
     n = whole("n", n)
     if n < 2:
@@ -320,7 +324,8 @@ def _records(n: object, private: bool) -> int | None:
     return n
 
 
-# With more centers, clusters that stand out of the noise need tens of thousands of records.
+# The largest number of centers. With more centers, clusters that stand out of the noise would need tens of thousands of
+# records.
 _CLUSTERS_MOST = 100
 
 

@@ -1,4 +1,6 @@
-"""Pictures of releases and plans (needs `dpmedian[plot]`): `release.plot(points)`, `release.plot()`, `plan.plot()`."""
+"""Pictures of releases and plans: `release.plot(points)`, `release.plot()` and `plan.plot()`. They need
+`dpmedian[plot]`.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ __all__ = ["plot_plan", "plot_release"]
 INK, CLOUD, WARNING = "#b2182b", "#7f8c9b", "#8c2d04"
 _LINES = ("#9ecae1", "#2171b5", "#08306b")
 
-# The share of the records that the picture of a release shows; far outliers would shrink the rest to a dot.
+# The share of the records that the picture of a release shows. If far outliers were shown, the other records would
+# shrink to a dot.
 _SHOWN = 0.9
 
-# More records than this are drawn as a density, because dots would be a solid block.
+# More records than this are drawn as a density, because their dots would form a solid block.
 DENSE = 5000
 DENSITY = "Greys"
 
@@ -52,22 +55,22 @@ def axes_of(ax: Any) -> Any:
 def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = None) -> Any:
     """Plot the released point with its predicted error, over the records if they are given. Returns the axes.
 
-    On the line the records are a histogram; in the plane they are dots, or with many records a density. In more
-    dimensions each coordinate shows the interval from the error radius, over the middle halves and the middle nine
-    tenths of the records. Broken lines are the 95 % confidence region for the median of the population, if there is
-    one.
+    In one dimension the records are a histogram. In two dimensions they are dots, or with many records a density. In
+    more dimensions each coordinate has an interval of the error radius around the point, over the ranges that contain
+    50 % and 90 % of the records. Broken lines are the 95 % confidence region for the median of the population, if the
+    release has one.
 
-    With points the picture shows private data: it is for the holder of the data, and says so. Without points it shows
-    only what was released, and may be published like the release.
+    With points the picture shows private data and a warning not to publish it. It is for the holder of the data.
+    Without points the picture shows only released values, and may be published like the release.
 
     Parameters
     ----------
     release : Release
-        The release, in any dimension; if there are more than 40 coordinates, the first 40 are drawn.
+        The release, in any dimension. If there are more than 40 coordinates, the first 40 are drawn.
     points : array, data frame or Arrow table of shape (n, d), optional
         The private records.
     ax : matplotlib axes, optional
-        The axes to draw on; by default new axes.
+        The axes to draw on. The default is new axes.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def draw_square(release: Release, array: Floats, ax: Any) -> None:
 
 
 def _around(release: Release, array: Floats) -> Floats:
-    """The records as they are drawn: positions relative to the point, also across the date line."""
+    """The records as they are drawn. Positions are relative to the point, so the date line is no problem."""
     if release.plan.parameters.geometry != "sphere":
         return array
     east = np.remainder(array[:, 0] - release.point[0] + 180.0, 360.0) - 180.0
@@ -123,7 +126,7 @@ def _around(release: Release, array: Floats) -> Floats:
 
 
 def _shown(release: Release, array: Floats | None) -> tuple[float, int]:
-    """The half width of a picture around the point, and how many records lie outside of it."""
+    """The half width of a picture around the point, and the number of records outside of the picture."""
     if array is None:
         region = release.shown_region
         error = max(release.error_radius or 0.0, 0.0 if region is None else region.radius)
@@ -138,7 +141,7 @@ def _region_label(region: Region) -> str:
 
 
 def _degrees(release: Release) -> Any:
-    """The width of one degree or unit of every coordinate: away from the equator a degree of longitude is shorter."""
+    """The length of one unit of every coordinate. Away from the equator a degree of longitude is shorter."""
     if release.plan.parameters.geometry != "sphere":
         return np.array(release.plan.parameters.scales or np.ones(release.point.size))
     return np.array([1.0 / max(float(np.cos(np.radians(release.point[1]))), 0.05), 1.0])
@@ -172,8 +175,9 @@ def _line(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...
 
 
 def _plane(release: Release, array: Floats | None, ax: Any, names: tuple[str, ...]) -> None:
-    """Draw the records or their density, the point and the circle of its error; a small circle is drawn again,
-    enlarged.
+    """Draw the records or their density, the point and the circle of its error.
+
+    A small circle is drawn a second time, enlarged.
     """
     half, hidden = _shown(release, array)
     _square(release, array, ax, half, _records_label(hidden))
@@ -252,9 +256,10 @@ def _error_label(release: Release) -> str:
 @picture.register
 @documented
 def plot_plan(plan: Plan, ax: Any = None) -> Any:
-    """Plot the predicted error against the budget, for n/4, n and 4n records, and mark the plan. Returns the axes.
+    """Plot the predicted error against the budget, for n/4, n and 4n records, and mark the plan.
 
-    The picture does not depend on data. A plan without a guess of its private n is drawn for the sizes that it shows.
+    The picture does not depend on data. If n is private and there is no guess, the picture shows the example sizes of
+    the plan.
 
     Parameters
     ----------
@@ -275,7 +280,7 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     budget, asked = plan.parameters.budget, curves.asked
     values = asked * np.geomspace(1 / 8, 8, 13)
     for n, color in zip(curves.sizes, _LINES, strict=True):
-        # The value is None if no plan is possible or its release would probably fail; the line then has a gap.
+        # The value is None if no plan is possible or if its release would probably fail. The line then has a gap.
         errors = np.array([curves.predicted(n, value) for value in values], dtype=np.float64)
         ax.plot(values, errors, color=color, linewidth=2, label=f"n = {n:,}")
     if plan.n is not None:

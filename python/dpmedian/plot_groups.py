@@ -21,20 +21,20 @@ from dpmedian.spherical import on_a_map, west_of
 
 __all__ = ["draw", "plot_groups", "plot_map"]
 
-# More small pictures than this could not be read.
+# The largest number of small pictures that are readable.
 _MOST = 48
 
 
 @picture.register
 def draw(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any:
-    """The map, which shows nothing private, or with points one small picture for each group."""
+    """Draw the map, which shows nothing private, or with points one small picture for each group."""
     return plot_map(releases, ax) if points is None else plot_groups(releases, points, by, ax)
 
 
 def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any:
-    """Plot a small picture for each group: its point over its records. Returns the figure.
+    """Plot a small picture for each group: its point over its records.
 
-    The pictures show the private data: they are for the holder of the data, and say so.
+    The pictures show private data and a warning not to publish them. They are for the holder of the data.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
 
 @documented
 def plot_map(releases: Releases, ax: Any = None) -> Any:
-    """Plot all released points in one picture, each with the circle of its error and its name. Returns the axes.
+    """Plot all released points in one picture, each with the circle of its error and its name.
 
     The picture shows nothing private, and may be published like the releases. Names that would overlap are left out,
     and a circle that is much larger than the others extends beyond the picture.

@@ -28,11 +28,11 @@ _COORDINATES = 40
 @picture.register
 @documented
 def plot_places(places: Places, points: ArrayLike | None = None, ax: Any = None) -> Any:
-    """Plot the centers, each with a circle of its radius and its noisy size. Returns the axes.
+    """Plot the centers, each with a circle of its radius and its noisy size.
 
-    In the plane and on the sphere the records are dots, or with many records a density; on the line they are a
-    histogram; in more dimensions the coordinates of every center are a line. With points the picture shows private
-    data: it is for the holder of the data, and says so.
+    In two dimensions and on the sphere the records are dots, or with many records a density. In one dimension they are
+    a histogram. In more dimensions the coordinates of every center are a line. With points the picture shows private
+    data and a warning not to publish it. It is for the holder of the data.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _limits(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def _plane(places: Places, array: Floats | None, ax: Any) -> None:
-    """Draw records, centers and circles; on the sphere a degree of longitude is shorter away from the equator."""
+    """Draw records, centers and circles. On the sphere a degree of longitude is shorter away from the equator."""
     centers = places.centers.copy()
     stretch = np.tile(places.plan.parameters.scales or (1.0, 1.0), (len(places.centers), 1))
     if places.plan.parameters.geometry == "sphere":

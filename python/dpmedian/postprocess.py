@@ -1,8 +1,8 @@
-"""Geometry on released values, which is post-processing and costs nothing.
+"""Geometry on released values. This is post-processing and costs nothing.
 
-`VolumetricCenter(origin, radius)` is a ball cut by half-spaces: `.center` is its volumetric center. `.cut(direction)`
-keeps the half in which the direction does not ascend, or returns False if the region has collapsed in double precision.
-`VolumetricCenter.TAU` is the fraction of the volume that plans expect a cut to remove.
+`VolumetricCenter(origin, radius)` is a ball that is cut by half-spaces. `.center` is its volumetric center.
+`.cut(direction)` keeps the half of the points z with direction . (z - center) <= 0, or returns False if the set has
+collapsed in double precision. `VolumetricCenter.TAU` is the fraction of the volume that plans expect a cut to remove.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["VolumetricCenter", "onto_ball", "reach_of_map", "semicircle", "spike
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# The number of standard deviations of a chi-square that noise rarely exceeds. An eigenvalue that is 12 % beyond the
-# edge before the noise is added (a third beyond it afterwards) raises the mean by as much, so half of such eigenvalues
-# are seen.
+# The number of standard deviations of a chi-square variable that noise rarely exceeds. An eigenvalue that exceeds the
+# edge by 12 % before the noise is added (by a third afterwards) raises the mean by this number, so half of such
+# eigenvalues are noticed.
 _DEVIATIONS = 2.5
 # An eigenvalue that exceeds the edge of the semicircle by this factor is not noise.
 _BEYOND_EDGE = 1.05
@@ -34,7 +34,8 @@ _LANCZOS = 48
 def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
     """The nearest point of the ball, or without a radius the point with its coordinates clamped to 2^1000.
 
-    A coordinate that is not a number becomes that of the center, as in the core, so that every iterate stays finite.
+    A coordinate that is not a number becomes the coordinate of the center, as in the Rust core, so that every iterate
+    stays finite.
     """
     point = np.clip(np.where(np.isnan(point), center, point), -LARGEST, LARGEST)
     if radius is None:
@@ -55,19 +56,21 @@ def reach_of_map(points: Matrix, errors: Sequence[float]) -> float:
 
 
 def semicircle(noise: float, d: int) -> float:
-    """The edge of the eigenvalues of a symmetric matrix of noise with this sigma on the diagonal and 1/sqrt(2) of it
-    elsewhere.
+    """The largest eigenvalue, approximately, of a symmetric matrix of noise.
 
-    In many dimensions their distribution is a semicircle.
+    The noise has this sigma on the diagonal and sigma/sqrt(2) elsewhere.
+
+    In many dimensions the distribution of the eigenvalues is a semicircle, and the result is its edge.
     """
     return noise * math.sqrt(2.0 * d)
 
 
 def stands_out(matrix: Matrix, noise: float) -> bool:
-    """Whether a released symmetric matrix differs from its trace part by more than noise explains, without eigenvalues.
+    """Whether a released symmetric matrix differs from a multiple of the identity by more than noise explains.
 
-    The noise is that of `semicircle`. Its sum of squares is a chi-square. An eigenvalue beyond the edge of the
-    semicircle raises this sum by some standard deviations, but an eigenvalue near the edge may not be noticed.
+    No eigenvalues are computed. The noise has the distribution described in `semicircle`, so its sum of squares is a
+    chi-square variable. An eigenvalue beyond the edge of the semicircle raises this sum by some standard deviations,
+    but an eigenvalue near the edge may not be noticed.
     """
     d = len(matrix)
     freedom = d * (d + 1) / 2.0 - 1.0
@@ -76,12 +79,13 @@ def stands_out(matrix: Matrix, noise: float) -> bool:
 
 
 def without_noise(matrix: Matrix, noise: float, power: float = 1.0) -> tuple[Vector, Matrix, float]:
-    """Eigenvalues and eigenvectors of a released symmetric matrix without its trace, and the edge of the noise's
-    semicircle.
+    """Eigenvalues and eigenvectors of the traceless part of a released symmetric matrix, and the edge of the semicircle
+    of the noise.
 
-    The noise is that of `semicircle`. From eigenvalues beyond the edge the contribution of the noise is subtracted
-    (Benaych-Georges and Nadakuditi 2011). The others shrink by a common factor that depends on their energy: with power
-    1 to the best approximation in mean square, and with power 1/2 to the right sum of squares.
+    The noise has the distribution described in `semicircle`. The contribution of the noise is subtracted from
+    eigenvalues beyond the edge (Benaych-Georges and Nadakuditi 2011). The other eigenvalues are multiplied by a common
+    factor, which depends on their sum of squares. With power 1 the result is the best approximation in mean square, and
+    with power 1/2 it has the correct sum of squares.
     """
     d = len(matrix)
     found, vectors = np.linalg.eigh(matrix - np.eye(d) * np.trace(matrix) / d)
@@ -95,12 +99,12 @@ def without_noise(matrix: Matrix, noise: float, power: float = 1.0) -> tuple[Vec
 
 
 def spikes(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
-    """The same for many dimensions, with the eigenvectors of eigenvalues beyond the edge only; these eigenvalues come
-    first.
+    """`without_noise` for many dimensions. Only the eigenvectors of eigenvalues beyond the edge are returned, and these
+    eigenvalues come first.
 
     The other eigenvalues are set equal, so that the trace is zero. The Lanczos method finds the eigenvalues beyond the
-    edge with a few products of the matrix and a vector. An eigenvalue that is so near the edge that it has not
-    converged represents the eigenvalues around it, or counts among the others.
+    edge with a few products of the matrix and a vector. An eigenvalue very near the edge may not have converged. It
+    then represents the eigenvalues near it, or counts among the other eigenvalues.
     """
     d, edge = len(matrix), semicircle(noise, len(matrix))
     mean, basis = float(np.trace(matrix)) / d, np.empty((min(_LANCZOS, d), d))

@@ -1,4 +1,4 @@
-"""The modules that show something; importing them registers their functions in `recorded.py`."""
+"""Imports all modules that display objects, which registers their functions in `recorded.py`."""
 
 from dpmedian import plot, plot_groups, plot_places, report
 from dpmedian.rendering import groups, ledger, places, plan, record, release, step, trace

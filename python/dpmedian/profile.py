@@ -11,26 +11,27 @@ __all__ = ["DEFAULT", "Profile"]
 class Profile:
     """The constants of the paper's algorithms that can be chosen freely.
 
-    Both profiles keep the same privacy promise.
+    Both profiles give the same privacy guarantee.
     """
 
     name: str
     relations: frozenset[str]
-    """The neighbors for which its methods are proved; the sums of ball counts would reveal the number of records."""
+    """The neighbors for which the methods of the profile are proved. The sums of ball counts would reveal the number of
+    records.
+    """
 
     # RadiusFinder.
     radius_search: str
-    """What is counted: "ball counts", quadratic in n, by AboveThreshold, or "pair counts", linear in n, by
-    bisection.
+    """"ball counts" with AboveThreshold, which takes time quadratic in n, or "pair counts" with bisection, linear in n.
     """
     pair_fraction: float
     """The smallest fraction of random pairs that the radius must cover according to the proof."""
     pair_margin: float
-    """How far the target lies above that fraction, to allow for the noise and the sampling of pairs."""
+    """The difference between the target and this fraction, which allows for the noise and the sampling of pairs."""
     pairings: int
     """The largest number of pairings that are averaged."""
     pairs: int
-    """The number of pairs that suffices; large data sets need fewer pairings for it."""
+    """The number of pairs that suffices. Large data sets reach it with fewer pairings."""
     ball_sensitivity: float
     """The charged sensitivity of the mean of the largest ball counts."""
     ball_offset: float
@@ -38,7 +39,7 @@ class Profile:
 
     # Localization.
     localization_step: str
-    """The name of a step rule in `methods/paper/dpgd.py`, like all steps here."""
+    """The name of a step rule in `methods/paper/dpgd.py`."""
     localization_steps: int
     """The number of noisy gradients in a round."""
 
@@ -53,12 +54,14 @@ class Profile:
 
     # Cutting plane.
     late_cuts: float
-    """The share of the cuts' budget for their second half."""
+    """The share of the budget of the cuts for the second half of the cuts."""
     selection_windows: tuple[float, ...]
-    """Candidates are fitted to these last fractions of the cuts; if there are none, all centers are candidates."""
+    """The fractions of the last cuts to which candidates are fitted. If the tuple is empty, all centers are
+    candidates.
+    """
     selection_weight: float | None
-    """The weight of F is this number times epsilon/scale; with None it is as large as the diameter of the candidates
-    allows.
+    """The rate of the selection is this number times epsilon/scale. With None it is as large as the diameter of the
+    candidates allows.
     """
 
     @staticmethod
@@ -72,7 +75,8 @@ DEFAULT = Profile(
     name="default",
     relations=frozenset({"replace", "add_remove"}),
     radius_search="pair counts",
-    # If 4/5 of the records lie within D of the median, 16/25 of the pairs lie within 2 D; the target is just below.
+    # If 4/5 of the records lie within D of the median, 16/25 of the pairs lie within 2 D. The target is slightly
+    # smaller.
     pair_fraction=0.6,
     pair_margin=0.02,
     pairings=8,
@@ -108,12 +112,13 @@ _PAPER = Profile(
     localization_steps=500,
     fine_step="printed",
     fine_steps_least=1,
-    # The printed count grows with n^2; without this limit the run would be cubic in n and never end.
+    # The number of steps in the paper is proportional to n^2. Without this limit the run would take time cubic in n.
     fine_steps_most=2**17,
     fine_burn_in=0.0,
     descent_step="printed",
     descent_steps_most=2**17,
-    # As printed: the same noise for every cut, all iterates are candidates, weights exp(-epsilon F/(448 scale)).
+    # As in the paper: the same noise for every cut, all iterates are candidates, and weights exp(-epsilon F/(448
+    # scale)).
     late_cuts=0.5,
     selection_windows=(),
     selection_weight=1.0 / 448.0,

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar that depends only on public numbers of steps."""
+"""A progress bar for long runs. It depends only on public numbers of steps."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _WIDTH = 32
 
 
 class Progress:
-    """Counts the planned passes over the data. The pulse of a kernel reports the fraction of its own pass.
+    """Counts the planned passes over the data. The callback of a kernel reports the finished fraction of its own pass.
 
-    As a context manager it reports 0 at the beginning and 1 at the end of a run that succeeded; reports never decrease.
+    As a context manager it reports 0 at the beginning, and 1 at the end of a run that succeeded. The reported number
+    never decreases.
     """
 
     def __init__(self, passes: float, show: bool | Callable[[float], object] | None = None) -> None:
@@ -35,7 +36,7 @@ class Progress:
         self._drawn = False
 
     def span(self, passes: float = 1.0) -> Callable[[float], None]:
-        """A pulse for a kernel that makes this many of the planned passes."""
+        """A callback for a kernel that makes this number of the planned passes."""
         base = self._done
         self._done += passes
         return lambda done: self._advance((base + passes * done) / self._passes)
@@ -48,7 +49,8 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None and self._callback is not None:
-            # A callback that raises at the last report must not lose a result that was paid for.
+            # If the caller's callback raises an error at the last report, the result, which was paid for, must not be
+            # lost.
             with contextlib.suppress(Exception):
                 self._show(1.0)
         if self._drawn:
@@ -73,5 +75,5 @@ class Progress:
             sys.stderr.write(text)
             sys.stderr.flush()
             self._drawn = True
-        except (OSError, ValueError):  # A terminal that was closed must not lose a result that was paid for.
+        except (OSError, ValueError):  # If the terminal was closed, the result, which was paid for, must not be lost.
             self._bar = self._drawn = False

@@ -1,7 +1,7 @@
-"""A guess of the processor time and the memory of a release, from rates measured on one machine.
+"""Guesses of the processor time and the memory of a release, from rates that were measured on one machine.
 
-`benches/scaling.py` measures the data behind the rates. Times differ between machines; the guess is meant to tell a
-second from an hour. Two threads take about half of the processor time each.
+`benches/scaling.py` measures the data behind the rates. Times differ between machines, so a guess only shows whether a
+release takes seconds or hours. Processor time is the sum over all threads.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _COORDINATE, _RECORD, _PASS, _ANSWER = 0.4, 8.0, 10_000.0, 130_000.0
 _RANKED, _POSTERIOR = 11.0, 32_000.0
 # Second moments: nanoseconds for a product of two coordinates, and, times d^2, for the linear algebra that follows.
 _PRODUCT, _EIGENVECTORS = 0.008, 40.0
-# With more coordinates than this, ranks are counted without a sorted copy of the records.
+# The largest number of coordinates for which ranks are counted on a sorted copy of the records.
 _SORTED = 1 << 27
-# The number of points, gradients and basis vectors that a run of the default method keeps, and the bytes for every
-# product of two coordinates (sums of every thread, exact integers, noisy numbers, and matrices). `benches/memory.py
-# --shapes` prints the memory that is used.
+# The number of points, gradients and basis vectors that a run of the default method stores, and the number of bytes for
+# every product of two coordinates (sums of every thread, exact integers, noisy numbers, and matrices).
+# `benches/memory.py --shapes` prints the memory that is used.
 _VECTORS, _MOMENTS = 800, 120
-# One volumetric center takes this many nanoseconds times d to the power: a cut solves some systems of d equations.
+# One volumetric center takes _CENTER nanoseconds times d^_POWER, because a cut solves some systems of d equations.
 _CENTER, _POWER = 120.0, 2.4
 
 
@@ -61,7 +61,9 @@ def volumetric_seconds(d: int, cuts: int) -> float:
 
 
 def copy_bytes(records: int, d: int, *, sampled: bool) -> int:
-    """Bytes for a sample of this many records, if there is one, and for a sorted copy of it; singles take half."""
+    """Bytes for a sample of this number of records, if there is a sample, and for a sorted copy of it. Singles take
+    half.
+    """
     return 8 * records * d * (sampled + (records * d <= _SORTED))
 
 

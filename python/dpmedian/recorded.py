@@ -1,8 +1,9 @@
 """The forms of the objects of this package: text, HTML, an audit record, CSV, a picture and a page.
 
 Each form is a generic function that is only declared here. The modules that implement the forms (`rendering/`,
-`plot.py` and similar modules, `report/`, `verification/`) register themselves for the kinds of objects that they show,
-and the package imports them. So an object has a text although no module imports a module of a higher layer.
+`plot.py` and similar modules, `report/`, `verification/`) register their functions for the types that they show, and
+the package imports them. So an object can be displayed although its own module does not import a module of a higher
+layer.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def as_csv(value: object) -> str:
 
 @singledispatch
 def picture(value: object, *arguments: Any) -> Any:
-    """The axes or the figure of a picture; the arguments are those of the drawing method."""
+    """The axes or the figure of a picture. The arguments are those of the drawing method."""
     raise _unregistered(value)
 
 
@@ -79,14 +80,14 @@ class Shown:
 class Recorded:
     """A plan, a release, a failure, or the plan or releases of groups.
 
-    `to_dict` contains all that is known about it.
+    `to_dict` contains all information about the object.
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """The audit record: what is or was done, every stage with its sensitivity and noise, and the components of the
-        cost.
+        """The audit record: the planned or released values, every stage with its sensitivity and noise, and the parts
+        of the cost.
 
-        Nothing in it depends on the data except what was released, so it may be published like the release.
+        Apart from the released values, the record does not depend on the data, so it may be published like the release.
         `dpmedian.verify` computes its claims again.
         """
         return as_record(self)
@@ -101,8 +102,8 @@ class Recorded:
         return as_json(self.to_dict())
 
     def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
-        """Write a page about this object for those who approve or review it: one HTML file that loads nothing from the
-        network.
+        """Write a page about this object, for the people who approve or review it: one HTML file that loads nothing
+        from the network.
 
         The page is made from the audit record alone, so it shows no private data.
 
@@ -111,7 +112,7 @@ class Recorded:
         path : path-like
             The file, which is overwritten.
         ledger : Ledger, optional
-            A ledger whose entries are shown, too.
+            A ledger, whose entries are shown on the page.
 
         Returns
         -------

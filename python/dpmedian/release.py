@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterResult", "MethodResult", "Release", "ReleaseFailed", "StepResult", "now"]
 
-# Computing a region takes matrices of size d by d, and seconds in more dimensions than this: then it is computed on
-# request only.
+# The largest dimension in which a region is computed for a display. In more dimensions this would take seconds, so the
+# region is computed on request only.
 _REGION_DIMENSION = 200
 
 
@@ -35,11 +35,11 @@ def now() -> str:
 class ReleaseFailed(Recorded, RuntimeError):
     """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
 
-    `ran` is the cost of what ran, if it is known: after a noisy size that showed that the rest would be hopeless, or in
-    a run of "adaptive". A ledger in rho charges no more than `ran`, and `cost` is then the same. The message contains
-    public or noisy values only. `size` is the noisy number of records, if the number is private and was released.
-    `trace` lists what was released before. A failure of a plan also has the plan, the name of the release, its date and
-    whether it was seeded. Its audit record is `to_dict()`, because a failure is an output.
+    `ran` is the cost of the part that ran, if it is known. It is known if the noisy size showed that the rest would be
+    hopeless, and for "adaptive". A ledger in rho charges only `ran`, and then `cost` equals `ran`. The message contains
+    public or noisy values only. `size` is the noisy number of records, if this number is private and was released.
+    `trace` lists the releases before the failure. If a plan failed, the exception also has the plan, the name of the
+    release, its date, and whether it was seeded. A failure is an output, so it has an audit record, `to_dict()`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ReleaseFailed(Recorded, RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
-    """What a method returns to the plan that ran it; all of it is released."""
+    """The result of a method, for the plan that ran it. All values are released."""
 
     point: NDArray[np.float64]
     scale: float | None = None
@@ -99,7 +99,7 @@ class ClusterResult(MethodResult):
 
 @dataclass(frozen=True, eq=False)
 class StepResult(MethodResult):
-    """The result of a robust step: the private mean of unit or clipped differences, and how far these agree."""
+    """The result of a robust step: the private mean of unit or clipped differences, and their coherence."""
 
     coherence: float = 0.0
     coherence_interval: tuple[float, float] = (0.0, 1.0)
@@ -110,15 +110,15 @@ class StepResult(MethodResult):
 class Release(Shown, Recorded):
     """A differentially private geometric median, and its cost.
 
-    `scale` is a private estimate of the core radius and `error_radius` predicts the distance to the exact median, as
-    post-processing; both are None if the method does not provide them. For the default method, the distance is at most
-    `error_radius` in 19 runs of 20 on data with one middle. It is so in fewer runs if no cluster has half of the
-    records, or if half of the records are scattered; `notes` say when it may be too small. `seeded` says whether the
-    noise came from a seed: such a release protects nobody. `name` is the caller's name of the release, `date` says when
-    it was made (UTC, ISO 8601), and `version` is the version of this package. If neighbors add or remove a record, n is
-    None, `size` is a noisy number of records (None if the method needs none), and `plan` is the plan at that size.
-    `confidence_region` is computed from `moments`, which is None if the method releases none, or if `inference` was
-    False.
+    `scale` is a private estimate of the core radius. `error_radius` is a prediction of the distance to the exact
+    median, computed from released values. Both are None if the method does not provide them. With the default method,
+    the distance is at most `error_radius` in 19 of 20 runs on data with one cluster. On other data this holds in fewer
+    runs: if no cluster has half of the records, or if half of the records are scattered. A note states when
+    `error_radius` may be too small. `seeded` states whether the noise came from a seed; such a release gives no
+    protection. `name` is the caller's name of the release, `date` is the time of the release (UTC, ISO 8601), and
+    `version` is the version of this package. If neighbors add or remove a record, n is None, `size` is a noisy number
+    of records (None if the method does not need it), and `plan` is the plan at this size. `confidence_region` is
+    computed from `moments`, which is None if the method does not release moments, or if `inference` was False.
     """
 
     point: NDArray[np.float64]
@@ -137,11 +137,11 @@ class Release(Shown, Recorded):
     version: str = __version__
     moments: Moments | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False)
-    """Every noisy release of the run; None for a release that was read from a record without its trace."""
+    """Every noisy release of the run. None if the release was read from a record without a trace."""
 
     @classmethod
     def of(cls, release: Release, result: MethodResult) -> Self:
-        """A release of this kind, with what the result of its kind says beyond a point."""
+        """A release of this type, with the additional values of its result."""
         own = {field.name for field in fields(cls)} - set(vars(release))
         return cls(**vars(release), **{name: getattr(result, name) for name in own})
 
@@ -155,13 +155,13 @@ class Release(Shown, Recorded):
 
     @property
     def unit(self) -> str:
-        """Whose contribution is protected: "record", or the label of the ids."""
+        """The protected unit: "record", or the label of the ids."""
         return self.cost.unit
 
     def axes(self) -> Axes:
-        """The directions in which the data extend most, as far as they stand out of the noise. This costs nothing.
+        """The directions in which the data extend most, if they stand out of the noise. They cost nothing.
 
-        With public scales these are the directions of the divided columns.
+        With public scales, the directions are those of the divided columns.
 
         Returns
         -------
@@ -172,12 +172,12 @@ class Release(Shown, Recorded):
         Raises
         ------
         ValueError
-            If the release has no second moments of directions; the error says what they need.
+            If the release has no second moments of directions. The error explains how to release them.
         """
         return axes_of(self._directed())
 
     def shape(self) -> Shape:
-        """The relative standard deviations of the data, if the population is elliptical. This costs nothing.
+        """The relative standard deviations of the data, if the population is elliptical. They cost nothing.
 
         Returns
         -------
@@ -187,18 +187,20 @@ class Release(Shown, Recorded):
         Raises
         ------
         ValueError
-            If the release has no second moments of directions; the error says what they need.
+            If the release has no second moments of directions. The error explains how to release them.
         """
         return shape_of(self._directed())
 
     def _directed(self) -> Moments | None:
         """The moments from which axes and shape are computed."""
         if self.method != "adaptive":
-            raise ValueError(f"method {self.method!r} releases no directions to make axes of: 'adaptive' does")
+            raise ValueError(
+                f"method {self.method!r} does not release directions, from which axes are computed; use 'adaptive'"
+            )
         return self.moments
 
     def to_series(self) -> Any:
-        """The point as a pandas Series that keeps the frame's column names (needs pandas)."""
+        """The point as a pandas Series with the names of the columns (needs pandas)."""
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]
         except ImportError as error:
@@ -210,21 +212,21 @@ class Release(Shown, Recorded):
     def to_csv(self) -> str:
         """The point as one row of comma-separated values with a header.
 
-        The columns are the coordinates; the ends of the 95 % interval of each coordinate; `error_radius`, `scale`,
-        `size`, `outcome` and `reason`; on the sphere also `error_km`, the error radius in kilometers. A value that does
-        not exist is an empty cell. If a coordinate has one of these names, the package's column is called
+        The columns are the coordinates, the ends of the 95 % interval of each coordinate, and `error_radius`, `scale`,
+        `size`, `outcome` and `reason`. On the sphere there is also `error_km`, the error radius in kilometers. A value
+        that does not exist is an empty cell. If a coordinate has one of these names, the other column is called
         `release_size` and so on.
         """
         return as_csv(self)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """The release in a record. Its plan says what was done; the plan cannot be run again.
+        """The release that an audit record describes. Its plan describes what was done, but cannot be run.
 
         Parameters
         ----------
         text : str
-            The output of `to_json`, or of the command.
+            The output of `to_json`, or of the command `dpmedian release`.
 
         Returns
         -------
@@ -234,44 +236,43 @@ class Release(Shown, Recorded):
         Raises
         ------
         ValueError
-            If the text is not the record of a release. Only its form is checked: see `dpmedian.verify`.
+            If the text is not the record of a release. Only the form is checked; `dpmedian.verify` checks the content.
         """
         found: Release = release_from(text)
         return found
 
     @property
     def shown_region(self) -> Region | None:
-        """The 95 % region that is shown, unless the release has none or computing it takes long."""
+        """The 95 % region for a display. None if the release has no region, or if computing it would take long."""
         large = self.point.size > _REGION_DIMENSION
         return None if self.moments is None or large else self.confidence_region()
 
     def confidence_region(self, level: float = 0.95) -> Region:
-        """A region that contains the median of the population, from which the records are a sample.
+        """A confidence region for the median of the population from which the records are a sample.
 
-        `error_radius` is about the median of the given records; this region is about the median of the population that
-        they come from. It is computed from what the run released already, so every level is available at any time at no
-        further cost.
+        `error_radius` is about the median of the given records, but this region is about the median of the population.
+        The region is computed from released values, so every level is available at any time at no further cost.
 
         Parameters
         ----------
         level : float
-            The probability with which the region contains the median: asymptotically, for records that are drawn
-            independently from one population with a unique median.
+            The probability with which the region contains the median. It holds asymptotically, for records that are
+            drawn independently from one population with a unique median.
 
         Returns
         -------
         Region
-            `.radius` of a ball; if the plan's budget suffices for an ellipsoid, also `.covariance` and
-            `.standard_errors`; and `.contains(point)`.
+            The region, with the `.radius` of a ball and `.contains(point)`. If the budget suffices for an ellipsoid, it
+            also has `.covariance` and `.standard_errors`.
         """
         if self.moments is None:
             raise ValueError(
-                f"method {self.method!r} releases nothing that a confidence region could be made of: 'adaptive' does"
+                f"method {self.method!r} does not release the values that a confidence region needs; use 'adaptive'"
                 if self.method != "adaptive"
-                else "this release was made with inference=False, so there is nothing to make a confidence region of"
+                else "this release was made with inference=False, so there are no values for a confidence region"
             )
         return confidence_region(self.point, self.moments, level, self.scale, self.plan.parameters.scales)
 
     def plot(self, points: ArrayLike | None = None, ax: Any = None) -> Any:
-        """Plot what was released, over the private records if they are given (needs matplotlib)."""
+        """Plot the released values, over the private records if they are given (needs matplotlib)."""
         return picture(self, points, ax)

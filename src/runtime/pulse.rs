@@ -15,8 +15,7 @@ impl fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 /// Called by every kernel between blocks of at most about 50 ms, always on the thread that called the kernel.
-/// `done` is the finished fraction of the kernel's work; it depends on public shapes only.
-/// `done` is the fraction of this kernel's work that is finished; it depends on public shapes only.
+/// `done` is the fraction of this kernel's work that is finished. It depends on public shapes only.
 pub trait Pulse {
     /// Returns an error to stop the kernel.
     fn beat(&mut self, done: f64) -> Result<(), Interrupted>;

@@ -1,4 +1,4 @@
-"""What releases cost, what a budget allows, and how much noise a budget requires. Proofs: accounting.md."""
+"""The costs of releases, the budgets that limit them, and the noise that a budget requires. Proofs: accounting.md."""
 
 from dpmedian.accounting.budget import Budget
 from dpmedian.accounting.calibration import calibrate

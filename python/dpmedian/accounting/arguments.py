@@ -1,8 +1,8 @@
-"""Checks of numbers that callers pass: errors name the argument, its value and what is accepted.
+"""Checks of numbers that callers pass. An error names the argument, its value and the accepted values.
 
 A number that is not equal to a double, such as a Fraction or a large integer, is rounded toward more privacy: a cost is
-rounded up. With `down`, a number that allows something or protects, such as a budget or a standard deviation, is
-rounded down.
+rounded up. With `down`, a number is rounded down. This is for numbers that protect more if they are smaller (a budget),
+or that are assumed to be at least so large (a standard deviation).
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ __all__ = [
     "within",
 ]
 
-# The smallest delta at which the accounting is tested. A smaller one is refused, because fewer digits would be correct
-# than promised.
+# The smallest delta at which the accounting is tested. A smaller delta is refused, because the result might have too
+# few correct digits.
 DELTA_LIMIT = 1e-100
 
 
 def _number(name: str, value: object, accepted: str, down: bool) -> float:
     """A real number as a double, rounded in the given direction, or a TypeError that names the argument."""
-    if type(value) is float:  # A plan has hundreds of costs, and checking an abstract type is slow.
+    if (
+        type(value) is float
+    ):  # The common case comes first, because a plan has hundreds of costs and checking an abstract type is slow.
         return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")
-    # NumPy converts its integers to doubles before it compares them; Python's own numbers are compared exactly.
+    # NumPy converts its integers to doubles before a comparison, so they are converted to Python's integers, which are
+    # compared exactly.
     exact: Any = value
     if isinstance(value, Integral):
         exact = int(value)
@@ -74,7 +77,7 @@ def probability(name: str, value: object, *, down: bool = False) -> float:
 
 
 def require_encodable(name: str, text: str) -> None:
-    """Raises if a text has a lone surrogate, which no file and no terminal takes."""
+    """Raise an error if a text has a lone surrogate, because it cannot be written to a file or a terminal."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -98,7 +101,7 @@ def whole(name: str, value: object) -> int:
 
 
 def usable_delta(delta: float) -> float:
-    """A delta at which an epsilon can be computed, rounded down to a double; an error if there is none."""
+    """A delta at which an epsilon can be computed, rounded down to a double, or an error."""
     found = probability("delta", delta, down=True)
     if 0.0 < found < DELTA_LIMIT:
         raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")

@@ -1,4 +1,4 @@
-"""What may be spent: a budget in (epsilon, delta), in epsilon alone, or in rho."""
+"""A privacy budget, in (epsilon, delta), in epsilon alone, or in rho."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dpmedian.documented import documented
 
 __all__ = ["Budget"]
 
-# The range in which the accounting is tested. A budget outside of it is refused, because fewer digits would be correct
-# than promised.
+# The range in which the accounting is tested. A budget outside of this range is refused, because results might have too
+# few correct digits.
 _EPSILON_LIMITS = (1e-9, 1e3)
 _RHO_LIMITS = (1e-20, 1e5)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent: (epsilon, delta), epsilon alone (pure), rho (zero-concentrated), or rho with delta."""
+    """A privacy budget: (epsilon, delta), epsilon alone (pure), rho (zero-concentrated), or rho with delta."""
 
     epsilon: float | None = None
     delta: float | None = None
@@ -34,7 +34,7 @@ class Budget:
         if self.epsilon is not None and self.rho is not None:
             raise ValueError(f"two budgets at once, epsilon = {self.epsilon!r} and rho = {self.rho!r}: {kinds}")
         if self.epsilon is None and self.rho is None:
-            got = "" if self.delta is None else f", delta = {self.delta!r} alone is not one"
+            got = "" if self.delta is None else f", delta = {self.delta!r} alone is not a budget"
             raise ValueError(f"no privacy budget{got}: {kinds}")
         for name, value, (smallest, largest) in (
             ("epsilon", self.epsilon, _EPSILON_LIMITS),
@@ -64,23 +64,24 @@ class Budget:
         return "epsilon" if self.rho is None else "rho"
 
     def fits(self, cost: PrivacyCost, *, rounding: float = 0.0) -> bool:
-        """Whether the cost is within the budget; `rounding` is a relative allowance for sums of decimal numbers."""
+        """Whether the cost is within the budget. `rounding` is a relative tolerance for sums of decimal numbers."""
         return self.log_overspend(cost, rounding=rounding) <= 0.0
 
     def log_overspend(self, cost: PrivacyCost, *, rounding: float = 0.0) -> float:
-        """The logarithm of the cost's delta (or rho) over the budget's: at most 0 if and only if the cost fits.
+        """The logarithm of the cost's delta (or rho), divided by the delta (or rho) of the budget. It is at most 0 if
+        and only if the cost fits.
 
         Parameters
         ----------
         cost : PrivacyCost
             The cost to compare with the budget.
         rounding : float
-            A relative allowance: the cost may exceed the budget by this factor minus 1.
+            A relative tolerance: the cost may be up to (1 + rounding) times the budget.
 
         Returns
         -------
         float
-            Minus infinity if nothing is spent, infinity if the budget allows no cost of this kind.
+            Minus infinity if nothing is spent, and infinity if the budget does not allow any cost of this kind.
         """
         grown = 1.0 + rounding
         delta = (self.delta or 0.0) * grown
@@ -97,11 +98,11 @@ class Budget:
 
     @documented
     def epsilon_at(self, delta: float) -> float:
-        """The epsilon that holds at this delta for everything that is spent within the budget, however the costs were
-        chosen.
+        """The epsilon that holds at this delta for any sequence of releases within the budget.
 
-        This is what may be claimed if an analyst chose costs, or when to stop, after seeing results. The epsilon of
-        what was spent in the end may not be claimed then, because it was not fixed beforehand.
+        This epsilon may be claimed even if an analyst chose costs, or when to stop, after seeing results. The smaller
+        epsilon of the costs that were spent in the end may not be claimed then, because the costs were not fixed before
+        the first result.
 
         Parameters
         ----------

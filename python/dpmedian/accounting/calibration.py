@@ -14,10 +14,11 @@ __all__ = ["calibrate"]
 
 
 def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
-    """The largest rho, to nine digits, whose cost fits the budget; the returned rho fits.
+    """The largest rho whose cost fits the budget, to nine digits. The cost of the returned rho fits.
 
-    `cost_of` maps a rho to the cost of a release with it, and must grow with rho. It may refuse a rho that is out of
-    its range with a ValueError. If it refuses every rho that could fit, the error says so.
+    `cost_of` maps a rho to the cost of a release with this rho. The cost must increase with rho. `cost_of` may raise a
+    ValueError for a rho that is out of its range. If it does so for every rho that could fit, the error of `calibrate`
+    contains the reason.
     """
     guess = _likely_rho(budget)
     too_much = ""
@@ -38,8 +39,8 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
             too_much = f"at rho = {rho:.3g} the cost is {cost}"
         return found
 
-    # The search starts at the guess, which is nearly exact for Gaussian costs, and takes growing steps until it has
-    # crossed the border.
+    # The search starts at the guess, which is nearly exact for Gaussian costs. It takes growing steps until it has
+    # crossed the border between costs that fit and costs that do not.
     upwards = excess(0.0) <= 0.0
     near = 0.0
     for stride in (2.0**-20, 2.0**-6, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
@@ -50,9 +51,11 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
     else:
         if upwards:
             largest = guess * 2.0**near
-            raise ValueError(f"at rho = {largest:.3g} the cost is still within {budget}: it does not grow with rho")
+            raise ValueError(
+                f"at rho = {largest:.3g} the cost is still within {budget}: the cost does not grow with rho"
+            )
         if budget.pure and too_much:
-            raise ValueError(f"nothing fits the budget {budget}: {too_much}, and without delta only pure steps fit")
+            raise ValueError(f"nothing fits the budget {budget}: {too_much}, and without delta only pure releases fit")
         raise ValueError(f"nothing fits the budget {budget}: {refusal or too_much}") from refusal
     good, bad = (near, far) if upwards else (far, near)
     octaves = border(excess, good=good, bad=bad, absolute=1e-9)
@@ -70,7 +73,7 @@ def _likely_rho(budget: Budget) -> float:
     assert budget.epsilon is not None
     if not budget.delta:
         return budget.epsilon * math.tanh(budget.epsilon / 2.0)
-    # The solution of epsilon = rho + 2 sqrt(rho log(1/delta)) is at most the result for one Gaussian release.
+    # The solution rho of epsilon = rho + 2 sqrt(rho log(1/delta)) is at most the result for one Gaussian release.
     log = math.log(1.0 / budget.delta)
     safe = (budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))) ** 2
 

@@ -11,15 +11,17 @@ __all__ = ["composed_delta"]
 
 
 def composed_delta(mu_squared: float, discretization: float, losses: Losses, epsilon: float) -> float:
-    """The delta of Gaussian releases and the other releases' losses by the exact formula, plus the discretization of
-    the noise.
+    """The delta of Gaussian releases together with other releases, by the exact formula, plus the discretization of the
+    noise.
+
+    The other releases are given by their losses.
     """
     mu = math.sqrt(mu_squared)
 
     def composed(at: float) -> float:
         return math.fsum(weight * gaussian_delta(mu, at - loss) for loss, weight in losses)
 
-    # Without Gaussian sensitivity both data sets have the same noise, discrete or not.
+    # If mu is 0, the noisy values have the same distribution on both data sets, so discretization adds nothing.
     if mu == 0.0 or discretization == 0.0:
         return composed(epsilon)
 
@@ -28,8 +30,9 @@ def composed_delta(mu_squared: float, discretization: float, losses: Losses, eps
         tails = ((loss, weight, upper_tail((at - loss) / mu + mu / 2.0)) for loss, weight in losses)
         return math.fsum(weight * math.exp(min(-loss, 700.0)) * tail for loss, weight, tail in tails)
 
-    # The true delta falls with epsilon. The bound is convex in e^epsilon and rises if the discretization exceeds the
-    # slope. At the smaller epsilon at which the two are equal the bound is better, and it holds for this epsilon, too.
+    # The true delta decreases with epsilon. The bound is convex in e^epsilon, and increases where the discretization
+    # exceeds the slope. In that case the bound at the smaller epsilon at which the two are equal is better, and it also
+    # holds at this epsilon.
     if slope(epsilon) < discretization:
         low, high = 0.0, epsilon
         for _ in range(60):

@@ -10,10 +10,11 @@ from dpmedian.accounting.search import border
 
 __all__ = ["concentrated_delta", "concentrated_epsilon", "pure_rho", "range_rho"]
 
-# The relative rounding error of the products and the hyperbolic tangent in rho is a few units in the last place.
+# The margin for the rounding errors of rho. The products and the hyperbolic tangent have a relative error of a few
+# units in the last place.
 _RHO_MARGIN = 1.0 + 2.0**-49
 
-# No order above this is tried, because its powers would overflow.
+# The largest order that is tried, because powers of larger orders would overflow.
 _LARGEST_ORDER = 1e300
 
 
@@ -28,15 +29,16 @@ def range_rho(eta: float) -> float:
 
 
 def concentrated_delta(rho: float, epsilon: float) -> float:
-    """The conversion of Canonne, Kamath and Steinke.
+    """The delta of rho-zCDP at this epsilon, by the conversion of Canonne, Kamath and Steinke.
 
-    Every order gives a valid bound; the order taken is nearly the best.
+    Every order gives a valid bound. The order that is used is nearly optimal.
     """
     if rho == 0.0:
         return 0.0
     rho = max(rho, LEAST)
-    # With s = a - 1 the derivative of the exponent is (2s + 1) rho - epsilon - log(1 + 1/s). It is increasing and
-    # concave, so Newton's method climbs to the root if it starts to the left of it, as both starting points are.
+    # With s = a - 1 the derivative of the exponent is (2s + 1) rho - epsilon - log(1 + 1/s). The derivative is
+    # increasing and concave, so Newton's method converges to the root if it starts to the left of the root. Both
+    # starting points lie to the left.
     s = 1.0 / math.expm1(min(max(rho - epsilon, 0.0) + math.sqrt(2.0 * rho), 700.0))
     s = max(s, (epsilon - rho) / (2.0 * rho))
     for _ in range(60):
@@ -59,6 +61,6 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
     def excess(epsilon: float) -> float:
         return math.log(max(concentrated_delta(rho, epsilon) * DELTA_MARGIN, DELTA_FLOOR) / delta)
 
-    # The closed form of Bun and Steinke is never below the best conversion; the factor covers the rounding margin.
+    # The closed form of Bun and Steinke is never below the best conversion. The factor covers the rounding margin.
     high = 1.001 * (rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta)))
     return 0.0 if excess(0.0) <= 0.0 else border(excess, good=high, bad=0.0, relative=1e-11)

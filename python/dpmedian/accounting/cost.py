@@ -1,25 +1,24 @@
-"""What releases cost.
+"""The privacy cost of releases.
 
-A `PrivacyCost` records what happened (Gaussian releases, pure releases, bounded-range releases, an approximate part)
-instead of a single number, so that the conversion to (epsilon, delta) is exact if a closed form exists. It also records
-the neighbors and the unit for which it holds. `PrivacyCost.delta_at` uses these bounds, which accounting.md proves.
+A `PrivacyCost` describes the releases themselves instead of a single number, so the conversion to (epsilon, delta) is
+exact if a closed form exists. `PrivacyCost.delta_at` computes the smallest of these bounds, which accounting.md proves.
 
-* Gaussian releases with noise of standard deviation sigma on values of L2 sensitivity D compose to one Gaussian with
-  mu^2 = sum (D/sigma)^2: delta_mu(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). The noise is a
-  discrete Gaussian, which lies within total variation 1/(40 sigma^2) of a rounded one, per coordinate, for sigma of at
-  least 7 (1/(19 sigma^2) below); replacing the one by the other on both sides adds (1 + e^epsilon) * (sum of these
-  distances).
-The other releases are dominated by a privacy loss with finitely many values l of probability w, so the total is
-delta(epsilon) = sum of w delta_mu(epsilon - l). An epsilon0-DP release has the losses of randomized response,
-+-epsilon0; an eta-bounded-range release has losses within +-eta with the density e^(l/2) / (4 sinh(eta/2)).
-Everything is zero-concentrated with rho = mu^2/2 + sum epsilon tanh(epsilon/2) + sum eta^2/8, also with discrete
-  noise, and delta(epsilon) = min over a > 1 of exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a
-  (Canonne, Kamath, Steinke 2020).
-An approximate part, an event of probability delta0 on which nothing is promised, turns delta into
-  delta0 + (1 - delta0) delta.
+* Gaussian releases. Noise of standard deviation sigma is added to values of L2 sensitivity D. All such releases compose
+  to one Gaussian with mu^2 = sum (D/sigma)^2 and delta_mu(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 -
+  epsilon/mu).
+* Discretization. The noise is a discrete Gaussian. For sigma of at least 7, the total variation between it and a
+  Gaussian that is rounded to integers is at most 1/(40 sigma^2) per coordinate (1/(19 sigma^2) for smaller sigma).
+  Replacing one by the other for both data sets adds (1 + e^epsilon) times the sum of these distances to delta.
+* Pure and bounded-range releases. Each is replaced by a privacy loss with finitely many values, which dominates the
+  true loss. If w is the probability of the value l of their sum, delta(epsilon) = sum of w delta_mu(epsilon - l).
+  An epsilon0-DP release has the losses of randomized response, +epsilon0 and -epsilon0. A release of bounded range eta
+  has losses between -eta and eta with the density e^(l/2)/(4 sinh(eta/2)), which are moved to finitely many points.
+* Zero-concentration. All releases together have rho = mu^2/2 + sum epsilon tanh(epsilon/2) + sum eta^2/8, also with
+  discrete noise. Then delta(epsilon) = min over a > 1 of exp((a - 1)(a rho - epsilon))/(a - 1) * (1 - 1/a)^a (Canonne,
+  Kamath, Steinke 2020).
+* An event of probability delta0 without any guarantee. It turns delta into delta0 + (1 - delta0) delta.
 
-Each bound is valid, so their minimum is valid. Every number is rounded toward more cost: sums are rounded up, and delta
-and epsilon are reported slightly too large.
+Every number is rounded toward more cost: sums are rounded up, and delta and epsilon are slightly too large.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from dpmedian.documented import documented
 
 __all__ = ["PrivacyCost"]
 
-# Field names of version 0.1.0, whose files can still be read.
+# The field names of version 0.1.0. Its files can still be read.
 _FORMER_NAMES = {"pure": "pure_epsilons", "ranges": "bounded_ranges", "slack": "discretization"}
 
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """The privacy cost of a release, or of several: costs add up with `+`.
+    """The privacy cost of a release, or of several releases. Costs are added with `+`.
 
-    `epsilon` and `delta` are the requested pair. A sum of costs has none, because pairs do not add up to a useful pair:
-    use `epsilon_at(delta)` or `delta_at(epsilon)`.
+    `epsilon` and `delta` are the requested pair. A sum of costs has no pair, because the sum of pairs would be too
+    large. Use `epsilon_at(delta)` or `delta_at(epsilon)` instead.
 
     >>> cost = PrivacyCost.gaussian(sensitivity=1, sigma=2**30, coordinates=3) + PrivacyCost.pure_dp(0.1)
     >>> cost.epsilon_at(1e-6) < 0.11
@@ -63,9 +62,11 @@ class PrivacyCost:
     pure_epsilons: tuple[float, ...] = ()
     """The epsilon of every release under pure DP."""
     bounded_ranges: tuple[float, ...] = ()
-    """The eta of every bounded-range release: an exponential mechanism whose log-odds move by at most eta."""
+    """The eta of every bounded-range release. Such a release is an exponential mechanism whose log-odds move by at most
+    eta.
+    """
     delta0: float = 0.0
-    """The probability of the events on which nothing is promised."""
+    """The probability of the events on which nothing is guaranteed."""
     epsilon: float | None = None
     """The epsilon that was requested, or None."""
     delta: float | None = None
@@ -73,7 +74,7 @@ class PrivacyCost:
     neighbours: Neighbours = "replace"
     """The relation for which the cost holds: "replace" (one unit is replaced; public size) or "add_remove"."""
     unit: str = RECORD
-    """Whose contribution a neighbor changes: "record" for one row, or a label such as "user"."""
+    """The unit that differs between neighbors: "record" for one row, or a label such as "user"."""
 
     def __post_init__(self) -> None:
         for name in ("mu_squared", "discretization", "delta0"):
@@ -84,7 +85,7 @@ class PrivacyCost:
             object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         if self.delta is not None:
             object.__setattr__(self, "delta", probability("delta", self.delta))
-        Protection(self.neighbours, self.unit)  # This raises unless both are known.
+        Protection(self.neighbours, self.unit)  # This raises an error if the relation or the unit is invalid.
 
     @property
     def protection(self) -> Protection:
@@ -104,19 +105,20 @@ class PrivacyCost:
         coordinates : int
             The length of the vector.
         releases : int
-            How many such vectors are released.
+            The number of such vectors that are released.
 
         Returns
         -------
         PrivacyCost
-            Its `mu_squared` and `discretization`, rounded up.
+            The cost, with `mu_squared` and `discretization` rounded up.
         """
         sensitivity = not_negative("sensitivity", sensitivity)
         accepted = "a finite number that is at least 1 (in lattice units)"
         sigma = within("sigma", sigma, accepted, lambda x: x >= 1.0, down=True)
         coordinates = whole("coordinates", coordinates)
         releases = whole("releases", releases)
-        # 40 is proved for all sigma of at least 7, which all releases of this package have; 19 holds for smaller ones.
+        # accounting.md proves 40 for sigma between 7 and 2^50, which covers all releases of this package, and 19 for
+        # smaller sigma.
         share = 40.0 if sigma >= 7.0 else 19.0
         ratio = up(sensitivity / sigma)
         return cls(
@@ -136,12 +138,12 @@ class PrivacyCost:
 
     @classmethod
     def total(cls, costs: Iterable[PrivacyCost]) -> PrivacyCost:
-        """The cost of all of them together; the same as `+`, but rounded up only once.
+        """The cost of several releases together. The result is that of `+`, but it is rounded up only once.
 
         Parameters
         ----------
         costs : iterable of PrivacyCost
-            Costs of the same relation and unit; without any cost, the result costs nothing under replacement.
+            Costs of the same relation and unit. For no costs at all, the result is a cost of zero under "replace".
 
         Returns
         -------
@@ -151,7 +153,7 @@ class PrivacyCost:
         Raises
         ------
         ValueError
-            If the costs have different neighbors or units: convert them first, see `under` and `for_group`.
+            If the costs have different neighbors or units. Convert them first with `under` or `for_group`.
         """
         costs = tuple(costs)
         first = costs[0] if costs else cls()
@@ -170,14 +172,15 @@ class PrivacyCost:
     def _require_alike(self, other: PrivacyCost) -> None:
         if self.neighbours != other.neighbours:
             raise ValueError(
-                f"costs under neighbours = {self.neighbours!r} and {other.neighbours!r} do not add up: convert those "
-                "under 'add_remove' with cost.under('replace'); the other way is impossible"
+                f"costs under neighbours = {self.neighbours!r} and {other.neighbours!r} cannot be added: convert costs "
+                "under 'add_remove' with cost.under('replace'); the opposite conversion is impossible"
             )
         if self.unit != other.unit:
             raise ValueError(
-                f"costs of the units {self.unit!r} and {other.unit!r} do not add up: under 'add_remove' a cost per "
-                "'record' becomes one per unit with cost.for_group(most records of a unit, unit=...), and a cost per "
-                "unit one per 'record' with cost.per_record()"
+                f"costs of the units {self.unit!r} and {other.unit!r} cannot be added. Under 'add_remove', "
+                "convert a cost "
+                "per 'record' with cost.for_group(k, unit=...), where k is the largest number of records of a unit, or "
+                "convert a cost per unit with cost.per_record()"
             )
 
     def __add__(self, other: PrivacyCost) -> PrivacyCost:
@@ -186,7 +189,7 @@ class PrivacyCost:
         return PrivacyCost.total((self, other))
 
     def asked(self, epsilon: float | None, delta: float | None) -> PrivacyCost:
-        """The same cost with the pair that was requested."""
+        """A copy of the cost with the pair that was requested."""
         return replace(self, epsilon=epsilon, delta=delta)
 
     # The protection of a cost.
@@ -199,31 +202,32 @@ class PrivacyCost:
         k : int
             The size of the group.
         unit : str, optional
-            The label of the group if it is the new unit, such as "user". Under "add_remove" each group may have at most
-            k records.
+            The label of the group, such as "user", if the group becomes the new unit. Under "add_remove", no group may
+            have more than k records.
         exactly : bool
-            Under "replace" a new unit is refused unless this states that each unit has exactly k records in every
-            possible data set. If a unit with 1 record could be replaced by one with 2, the number of records would
-            change, which a release under "replace" may reveal.
+            A statement of the caller that each unit has exactly k records in every possible data set. Under "replace" a
+            new unit is refused without this statement. The reason: if a unit with 1 record could be replaced by a unit
+            with 2 records, the number of records would change, and a release under "replace" may reveal this number.
 
         Returns
         -------
         PrivacyCost
-            k^2 mu^2, k epsilon and k eta of every release, the same discretization, and no requested pair.
+            A cost with k^2 mu^2, k epsilon and k eta for every release, and the same discretization. For k > 1 it has
+            no requested pair.
 
         Raises
         ------
         ValueError
-            If the cost has a `delta0`, because no group bound is proved for it. If the new unit is "record" (see
-            `per_record`), or does not have `exactly` k records under "replace".
+            If the cost has a `delta0`, for which no group bound is proved. If the new unit is "record" (use
+            `per_record`). If the relation is "replace", there is a new unit, and `exactly` is False.
         """
         k = whole("k", k)
         label = self.unit if unit is None else unit_of(unit)
         self.protection.require_group(label, k, exactly)
         if self.delta0 > 0.0:
             raise ValueError(
-                f"no group bound is proved for a cost with delta0 = {self.delta0:g}: account for the group when the "
-                "release is calibrated, and make groups whose keys are not listed with neighbours='replace'"
+                f"no group bound is proved for a cost with delta0 = {self.delta0:g}, such as the cost of groups "
+                "without keys=: make the release for the right unit, or with neighbours='replace'"
             )
         if k == 1:
             return replace(self, unit=label)
@@ -242,34 +246,34 @@ class PrivacyCost:
         Parameters
         ----------
         neighbours : {"replace", "add_remove"}
-            The relation that is wanted.
+            The relation of the new cost.
 
         Returns
         -------
         PrivacyCost
-            The same cost if the relation is the same. From "add_remove" to "replace" it is `for_group(2)`, because a
-            replacement is a removal and an addition.
+            The same cost if the relation does not change. From "add_remove" to "replace", the cost is `for_group(2)`,
+            because a replacement is a removal and an addition.
 
         Raises
         ------
         ValueError
-            From "replace" to "add_remove", because such a release may reveal the number of records.
+            If there is a `delta0`. From "replace" to "add_remove", because the release may reveal the number of records.
         """
         if neighbours_of(neighbours) == self.neighbours:
             return self
         if self.protection.relation is REPLACE:
             raise ValueError(
-                "a cost under neighbours = 'replace' cannot be converted to 'add_remove': the release treated the "
-                "number of records as public, and may show it; charge a ledger under 'replace' instead"
+                "a cost under neighbours = 'replace' cannot be converted to 'add_remove': the release treats the "
+                "number of records as public and may show it. Use a ledger under 'replace' instead"
             )
         return replace(self.for_group(2), neighbours="replace")
 
     def per_record(self) -> PrivacyCost:
-        """The cost for a single record of a unit under "add_remove": the cost for two units.
+        """The cost for one record instead of one unit, under "add_remove". It is the cost for two units.
 
-        A row that is added to or removed from a unit changes the contribution of the unit: the unit is removed and
-        added again. Under "replace" there is no such bound, and a ValueError is raised: a row that moves to another
-        unit may change the number of units, which the release treated as public.
+        A row that is added to a unit or removed from a unit changes the contribution of the unit. This has the effect
+        of removing one unit and adding another. A ValueError is raised if there is a `delta0`, and under "replace",
+        because a row that moves to another unit may change the public number of units.
         """
         if self.unit == RECORD:
             return self
@@ -297,7 +301,7 @@ class PrivacyCost:
 
     @property
     def is_pure(self) -> bool:
-        """Whether the cost is one of pure differential privacy: no Gaussian release, and no delta0."""
+        """Whether the cost is pure: it has no Gaussian release and no delta0."""
         return self.mu_squared == 0.0 and self.delta0 == 0.0
 
     @property
@@ -337,7 +341,7 @@ class PrivacyCost:
         Returns
         -------
         float
-            An epsilon for which the release is (epsilon, delta)-DP; infinite if there is none.
+            An epsilon for which the release is (epsilon, delta)-DP. It is infinite if there is no such epsilon.
         """
         delta = usable_delta(delta)
         if delta < self.delta0:
@@ -386,7 +390,7 @@ class PrivacyCost:
         return text
 
     def to_dict(self) -> dict[str, float | str | list[float] | None]:
-        """The fields that differ from their defaults, as JSON; `from_dict` restores an equal cost."""
+        """The fields that differ from their defaults, as JSON. `from_dict` restores an equal cost."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         defaults = {field.name: field.default for field in fields(self)}
         return {
@@ -397,12 +401,12 @@ class PrivacyCost:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> PrivacyCost:
-        """The stored cost, also if version 0.1.0 stored it, whose fields had other names.
+        """The cost that `to_dict` stored. Costs from version 0.1.0, in which fields had other names, can be read, too.
 
         Raises
         ------
         ValueError
-            If there are fields that this version does not know: ignoring a field would state too small a cost.
+            If there are fields that this version does not know, because the cost could be too small without them.
         """
         renamed = {name: value for name, value in stored.items() if name not in _FORMER_NAMES}
         for former, name in _FORMER_NAMES.items():

@@ -1,8 +1,7 @@
-"""The cost of an event of Google's library dp_accounting; such an event describes what another program did.
+"""The cost of an event of Google's library dp_accounting. Such an event describes a release by another program.
 
-The library is not imported: an event is recognized by the name of its class. The proofs are in accounting.md, "Costs of
-other
-libraries".
+The library is not imported, because an event is recognized by the name of its class. The proofs are in accounting.md,
+"Costs of other libraries".
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ def cost_of_event(event: Any, neighbours: Neighbours = "replace", unit: str = RE
     Parameters
     ----------
     event : DpEvent
-        Gaussian, Laplace, DiscreteLaplace, NoOp, Composed and SelfComposed events. An event without a counterpart here,
-        such as sampling, is refused: compute its epsilon and delta with dp_accounting, and enter these.
+        Gaussian, Laplace, DiscreteLaplace, NoOp, Composed and SelfComposed events. Other events, such as sampling, are
+        refused. Compute their epsilon and delta with dp_accounting, and enter these numbers.
     neighbours : {"replace", "add_remove"}
-        The relation for which the sensitivities behind the event hold. The event does not state it.
+        The relation for which the event holds. The event itself does not state its relation.
     unit : str
         Whose contribution is protected.
 
     Raises
     ------
     ValueError, TypeError
-        If there is no bound for the event; the error names it.
+        If there is no bound for the event. The error names the event.
     """
     found = _cost(event, 0)
     return replace(found, neighbours=neighbours_of(neighbours), unit=unit_of(unit))
@@ -108,10 +107,10 @@ def _cost(event: Any, depth: int) -> PrivacyCost:
     if kind not in _KINDS:
         require_encodable("event", kind)
         if kind == "ZCDpEvent":
-            raise ValueError("zero-concentration alone adds up in a ledger in rho only: ledger.enter(name, rho=...)")
+            raise ValueError("a cost in rho alone can only be entered in a ledger in rho: ledger.enter(name, rho=...)")
         known = ", ".join(_KINDS)
         raise ValueError(
-            f"there is no exact cost for a {kind}: known are {known}. Compute its epsilon and delta with "
+            f"there is no exact cost for a {kind}; the known events are {known}. Compute its epsilon and delta with "
             "dp_accounting, and enter these"
         )
     return _KINDS[kind](event, depth)

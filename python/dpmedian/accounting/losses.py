@@ -1,8 +1,7 @@
 """The privacy losses of pure and bounded-range releases: distributions on finitely many values that dominate the true
 losses.
 
-Losses and their probabilities are rounded up. Delta grows with both, so a delta that is computed from them is never too
-small.
+Losses and their probabilities are rounded up. Delta increases with both, so a computed delta is never too small.
 Proofs: accounting.md.
 """
 
@@ -16,12 +15,12 @@ from dpmedian.accounting.rounding import LEAST, sum_up, up
 
 __all__ = ["Losses", "losses_of"]
 
-# The number of intervals for the losses of a bounded-range release; twice as many would save less than a thousandth of
-# the noise.
+# The number of intervals for the losses of a bounded-range release. Twice as many intervals would save less than 0.1 %
+# of the noise.
 _RANGE_INTERVALS = 16
 
-# The losses of all releases are merged onto at most this many intervals, and at most this many releases are kept apart.
-# Both limits bound the time of a conversion, and cost little if there are few releases.
+# The largest number of intervals for the sum of all losses, and the largest number of releases whose losses are added
+# exactly. Both limits bound the time of a conversion. They increase the cost only slightly if there are few releases.
 _LOSS_INTERVALS = 64
 _LOSS_STEPS = 32
 
@@ -41,23 +40,23 @@ def losses_of(pure_epsilons: tuple[float, ...], bounded_ranges: tuple[float, ...
     for size, losses_of_step in steps[: _LOSS_STEPS - 1]:
         if size > 0.0:
             losses = _compose(losses, losses_of_step(size))
-    # The smallest of many releases count as one pure release whose epsilon is their sum.
+    # If there are many releases, the smallest ones count as one pure release. Its epsilon is the sum of theirs.
     rest = sum_up(size for size, _ in steps[_LOSS_STEPS - 1 :])
     return _compose(losses, _pure_losses(rest)) if rest > 0.0 else losses
 
 
 def _pure_losses(epsilon: float) -> Losses:
-    """Randomized response, which dominates every epsilon-DP release."""
+    """The losses of randomized response, which dominate the losses of every epsilon-DP release."""
     likely = 1.0 / (1.0 + math.exp(-epsilon))
     return (epsilon, likely), (-epsilon, math.exp(-epsilon) * likely)
 
 
 def _range_losses(eta: float) -> Losses:
-    """The loss with density e^(l/2) / (4 sinh(eta/2)) on [-eta, eta], moved onto evenly spaced points.
+    """The loss with density e^(l/2)/(4 sinh(eta/2)) on [-eta, eta], moved to evenly spaced points.
 
-    The mass between two neighboring points is divided between them so that the total of both distributions stays the
-    same. This is the trapezoidal rule, normalized to sum 1. If the points would be too close for the precision of
-    doubles, the release counts as a pure one, which it is.
+    The mass between two neighboring points is divided between the two points such that the totals under both hypotheses
+    stay the same. The result is the trapezoidal rule, normalized to sum 1. If the points would be too close for
+    doubles, the release counts as eta-DP, which is also a valid bound.
     """
     if eta < LEAST:
         return _pure_losses(eta)
@@ -68,12 +67,12 @@ def _range_losses(eta: float) -> Losses:
 
 
 def _compose(one: Losses, other: Losses) -> Losses:
-    """The losses of independent releases are added; if there are too many values, they are moved onto evenly spaced
-    points.
+    """Add the losses of independent releases. If there are too many values, move them to evenly spaced points.
 
-    A value between two points becomes one of the two, so that the totals of both distributions stay the same. The
-    original loss can be obtained from the pair by forgetting which point it was, so the new pair dominates it. Sums of
-    losses are rounded up; the grid consists of the stored doubles, so it adds no error.
+    A value between two points is divided between the two points such that the totals under both hypotheses stay the
+    same. The original pair of distributions is a post-processing of the new pair (it forgets which of the two points
+    was taken), so the new pair dominates the original. Sums of losses are rounded up. The points are doubles, so moving
+    adds no rounding error.
     """
     losses = tuple((_add_up(loss, more), weight * times) for loss, weight in one for more, times in other)
     if len(losses) <= _LOSS_INTERVALS + 1:
@@ -82,7 +81,7 @@ def _compose(one: Losses, other: Losses) -> Losses:
     step = (high - low) / _LOSS_INTERVALS
     grid = [*(low + j * step for j in range(_LOSS_INTERVALS)), high]
     if any(left >= right for left, right in itertools.pairwise(grid)):
-        return ((high, math.fsum(weight for _, weight in losses)),)  # No loss lies between the ends.
+        return ((high, math.fsum(weight for _, weight in losses)),)  # All losses are equal, up to rounding.
     weights = [0.0] * len(grid)
     for loss, weight in losses:
         j = min(int((loss - low) / step), _LOSS_INTERVALS - 1)
@@ -91,7 +90,7 @@ def _compose(one: Losses, other: Losses) -> Losses:
         while loss > grid[j + 1]:
             j += 1
         left, right = grid[j], grid[j + 1]
-        # Both shares are quotients without cancellation, so they keep their precision even if they are tiny.
+        # Both shares are computed without cancellation, so they are precise even if they are tiny.
         weights[j] += weight * math.expm1(right - loss) / math.expm1(right - left)
         weights[j + 1] += weight * math.expm1(left - loss) / math.expm1(left - right)
     return tuple(zip(grid, weights, strict=True))

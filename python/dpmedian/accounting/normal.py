@@ -10,12 +10,12 @@ from dpmedian.accounting.rounding import LEAST
 
 __all__ = ["DELTA_FLOOR", "DELTA_MARGIN", "gaussian_delta", "pure_mu_squared", "upper_tail"]
 
-# The normal tail is evaluated to a relative error below 1e-11 (a test compares it with many digits), so this factor
-# keeps delta an upper bound.
+# The computed normal tail has a relative error below 1e-11, as a test with many digits shows. With this factor, delta
+# is an upper bound.
 DELTA_MARGIN = 1.0 + 1e-10
 
-# A smaller delta is reported as this one: near it doubles lose relative precision, and no budget requires so small a
-# delta.
+# The smallest delta that is reported. Doubles near this number lose relative precision, and no budget requires so small
+# a delta.
 DELTA_FLOOR = 1e-299
 
 # The inverse of the normal distribution function is computed with a relative error below 1e-13 (tested as well).
@@ -24,7 +24,8 @@ _QUANTILE_MARGIN = 1.0 + 1e-12
 _ROOT_TWO = math.sqrt(2.0)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
-# Gauss-Legendre quadrature with eight nodes on [0, 1], exact to double precision for the smooth integrand here.
+# Gauss-Legendre quadrature with eight nodes on [0, 1]. For the smooth integrand here its error is below double
+# precision.
 _QUADRATURE = tuple(
     (0.5 + side * node / 2.0, weight / 2.0)
     for node, weight in (
@@ -41,7 +42,7 @@ def _mills_complement(t: float) -> float:
     """1 - t R(t) for t > -1, where R is the Mills ratio (upper normal tail over density): the negative slope of R."""
     if t < 10.0:
         return 1.0 - t * _mills(t)
-    # The asymptotic series of 1 - t R(t); its terms shrink until about k = t^2/2, when they are far below double
+    # The asymptotic series of 1 - t R(t). Its terms decrease until about k = t^2/2, and are then far below double
     # precision.
     square, term, total, k = t * t, 1.0, 0.0, 1
     while abs(term) > 1e-17 * abs(total) and k < 40:
@@ -66,13 +67,13 @@ def upper_tail(t: float) -> float:
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for any real epsilon, without cancellation.
 
-    With a = epsilon/mu - mu/2 and b = a + mu the density satisfies phi(a) = e^epsilon phi(b), so delta is phi(a) (R(a)
-    - R(b)), where R is the Mills ratio. For small mu the two terms nearly cancel, and their difference is computed as
-    the integral of -R' = 1 - t R(t) over [a, b], which is positive.
+    Let a = epsilon/mu - mu/2 and b = a + mu. The normal density satisfies phi(a) = e^epsilon phi(b), so delta is phi(a)
+    (R(a) - R(b)), where R is the Mills ratio. For small mu the two terms nearly cancel. So their difference is computed
+    as the integral of -R' = 1 - t R(t) over [a, b], whose integrand is positive.
     """
     if epsilon < 0.0:
-        # The hockey-stick divergence of a symmetric pair: its value at a negative epsilon follows from that at a
-        # positive one.
+        # The pair of distributions is symmetric, so delta at a negative epsilon follows from delta at the positive
+        # epsilon.
         return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(mu, -epsilon)
     if mu == 0.0:
         return 0.0
@@ -93,8 +94,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 def pure_mu_squared(epsilon: float) -> float:
     """The smallest mu^2, rounded up, for which a Gaussian with this mu dominates every epsilon-DP release.
 
-    Randomized response is the worst such release, and mu = 2 Phi^-1(1/(1 + e^-epsilon)), see accounting.md. An
-    eta-bounded-range release needs the same mu as an (eta/2)-DP release.
+    Randomized response is the worst such release. It needs mu = 2 Phi^-1(1/(1 + e^-epsilon)), as accounting.md proves.
+    An eta-bounded-range release needs the same mu as an (eta/2)-DP release.
     """
     if epsilon == 0.0:
         return 0.0
@@ -104,9 +105,9 @@ def pure_mu_squared(epsilon: float) -> float:
     if epsilon > 1.0:
         mu = -2.0 * NormalDist().inv_cdf(1.0 / (1.0 + math.exp(epsilon)))
     else:
-        # erf(y) = tanh(epsilon/2) at y = mu/(2 sqrt 2). The function is concave, so Newton's method climbs to the root
-        # from the left. It starts at the y with 2 y/sqrt(pi) = tanh(epsilon/2), and keeps its precision even if epsilon
-        # is tiny.
+        # erf(y) = tanh(epsilon/2) at y = mu/(2 sqrt 2). The function is concave, so Newton's method converges to the
+        # root from the left. It starts at the y with 2 y/sqrt(pi) = tanh(epsilon/2), and is precise even if epsilon is
+        # tiny.
         target = math.tanh(epsilon / 2.0)
         y = target * math.sqrt(math.pi) / 2.0
         for _ in range(6):

@@ -1,4 +1,6 @@
-"""Parallel composition of releases about disjoint parts of the data, when a unit contributes to a few of the parts."""
+"""Parallel composition: the cost of releases about disjoint groups of records, if a unit contributes to a few
+groups.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ __all__ = ["bound_of", "cost_of_groups"]
 
 
 def cost_of_groups(costs: Iterable[PrivacyCost], most: int, neighbours: Neighbours) -> PrivacyCost:
-    """The cost of all groups together if each group has one of these costs and a unit contributes to `most` of the
-    groups.
+    """The cost of the releases of all groups together. A unit contributes to at most `most` of the groups.
 
-    The costs hold under "add_remove". A replacement is a removal and an addition, which costs as much as a group of two
-    units. The `delta0` of keys that were not listed is unchanged: mechanisms/key_selection.md has the proof.
+    Each group has one of `costs`, which hold under "add_remove". Under "replace", the result is the cost for a group of
+    two units, because a replacement is a removal and an addition. A `delta0`, which comes from keys that were not
+    listed, does not change; mechanisms/key_selection.md has the proof.
     """
     total = PrivacyCost.total([bound_of(costs)] * most)
     return replace(replace(total, delta0=0.0).under(neighbours), delta0=total.delta0)
@@ -26,8 +28,7 @@ def cost_of_groups(costs: Iterable[PrivacyCost], most: int, neighbours: Neighbou
 def bound_of(costs: Iterable[PrivacyCost]) -> PrivacyCost:
     """A cost that bounds each of these costs, component by component.
 
-    Everything that is proved for a cost grows with each component, so a release with a smaller cost satisfies the
-    larger one, too.
+    Delta and epsilon increase with each component, so a release with a smaller cost also satisfies the larger cost.
     """
     first, *others = {cost: None for cost in costs}
     for other in others:

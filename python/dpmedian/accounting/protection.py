@@ -1,4 +1,4 @@
-"""What is protected, as a value: which data sets are neighbors, and by what they differ.
+"""A description of what is protected: which data sets are neighbors, and in which unit they differ.
 
 Sensitivities, costs, ledgers and records take a `Protection`. No other module compares the name of a relation with a
 string: a `Relation` has properties that say what it means.
@@ -34,9 +34,9 @@ RECORD = "record"
 class Relation:
     """When two data sets are neighbors.
 
-    `size_is_public` says whether neighbors have the same number of units, which is then public. `sensitivity_gain` is a
-    ratio of sensitivities of a centered sum, such as a gradient or a count minus a half: under replacement over under
-    this relation. `changed` says in words what happens to a unit.
+    `size_is_public` states whether neighbors have the same number of units. This number is then public.
+    `sensitivity_gain` is the sensitivity of a centered sum (such as a gradient) under replacement, divided by its
+    sensitivity under this relation. `changed` states in words what happens to a unit.
     """
 
     name: Neighbours
@@ -69,17 +69,17 @@ def unit_of(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"unit must be a label such as 'record' or 'user', got {value!r} ({type(value).__name__})")
     if not value:
-        raise ValueError("unit must not be empty: name whose contribution is protected, such as 'record' or 'user'")
+        raise ValueError("unit must not be empty: pass the label of the protected unit, such as 'record' or 'user'")
     require_encodable("unit", value)
     return value
 
 
 @dataclass(frozen=True)
 class Protection:
-    """Which data sets are neighbors, whose records differ between them, and how much a record can weigh.
+    """The neighbor relation, the protected unit, and a limit on the weight of a record.
 
-    `neighbours` is the name of the relation and `unit` the label of what is changed. `weight_max` is the public cap of
-    weights, or None if every record counts once.
+    `neighbours` is the name of the relation, and `unit` is the label of the protected unit. `weight_max` is the public
+    cap of weights, or None if every record counts once.
     """
 
     neighbours: Neighbours = "replace"
@@ -92,7 +92,7 @@ class Protection:
 
     @property
     def relation(self) -> Relation:
-        """The relation itself."""
+        """The relation as an object."""
         return _RELATIONS[self.neighbours]
 
     @property
@@ -104,7 +104,7 @@ class Protection:
     def size_is_public(self) -> bool:
         """Whether the number of records is public.
 
-        The sum of weights is not, because a replaced record may change it.
+        With weights the size is the sum of the weights, which is never public, because a replaced record may change it.
         """
         return self.relation.size_is_public and not self.weighted
 
@@ -114,26 +114,28 @@ class Protection:
         return self.relation is REPLACE and self.unit == RECORD
 
     def require_group(self, group: str, k: int, exactly: object) -> None:
-        """Raise unless changing a group of k units is a chain of k neighbors."""
+        """Raise an error unless a change of a group of k units can be made in k steps from neighbor to neighbor."""
         unit = self.unit
         if group == unit:
             return
         if group == RECORD:
-            raise ValueError(f"a {RECORD!r} is no group of units {unit!r}: use cost.per_record()")
+            raise ValueError(f"a {RECORD!r} is not a group of units {unit!r}: use cost.per_record()")
         if self.relation.size_is_public and exactly is not True:
             raise ValueError(
-                f"under neighbours = 'replace' a {group!r} of at most {k} units {unit!r} has no bound: one with fewer "
-                f"may take the place of one with more, which changes the number of units {unit!r}, and a release may "
+                f"under neighbours = 'replace' a {group!r} of at most {k} units {unit!r} has no bound: a "
+                f"{group!r} with fewer units "
+                f"may replace one with more, which changes the number of units {unit!r}, and a release may "
                 f"show it; release under 'add_remove', or say exactly=True if every {group!r} has exactly {k}, in all "
                 "data sets"
             )
 
     def require_records(self) -> None:
-        """Raise unless changing one record of a unit is a chain of neighbors."""
+        """Raise an error unless a change of one record of a unit can be made in steps from neighbor to neighbor."""
         unit = self.unit
         if self.relation.size_is_public:
             raise ValueError(
-                f"a cost per {unit!r} under neighbours = 'replace' bounds nothing for one {RECORD!r}: one that changes "
+                f"a cost per {unit!r} under neighbours = 'replace' gives no bound for one {RECORD!r}: a "
+                f"{RECORD!r} that changes "
                 f"its {unit!r} may change the number of units {unit!r}, and the release may show it; release under "
                 f"'add_remove', or keep a dpmedian.Ledger with unit={unit!r}"
             )

@@ -9,13 +9,13 @@ from fractions import Fraction
 __all__ = ["LEAST", "half_up", "integer_up", "product_up", "sum_up", "up"]
 
 LEAST = 2.0**-1000
-"""A smaller number that is not 0 is replaced by this one if a product could lose precision or underflow; doubles have
-full precision down to 2^-1022.
+"""The smallest factor of products. A smaller number that is not 0 is replaced by this number, because the product could
+lose precision. Doubles have full precision down to 2^-1022.
 """
 
 
 def up(x: float) -> float:
-    """The next larger double: it is at least the exact result of the operation that was rounded to x."""
+    """The next larger double. It is at least the exact result of the operation whose rounded result is x."""
     return math.nextafter(x, math.inf)
 
 
@@ -25,7 +25,7 @@ def sum_up(values: Iterable[float]) -> float:
     rounded = math.fsum(values)
     if math.isinf(rounded):
         return rounded
-    # `fsum` rounds the sum correctly, and its error, too. The sign of the error says whether the sum was rounded down.
+    # `fsum` rounds the sum and its error correctly. The sign of the error shows whether the sum was rounded down.
     return up(rounded) if math.fsum((*values, -rounded)) > 0.0 else rounded
 
 
@@ -33,7 +33,9 @@ def product_up(k: int, x: float) -> float:
     """The smallest double that is at least k times x."""
     exact = k * Fraction(x)
     try:
-        rounded = float(exact)  # Correctly rounded, unlike k * x, because k itself may not be a double.
+        rounded = float(
+            exact
+        )  # This is correctly rounded. The product k * x would not be, because k itself may not be a double.
     except OverflowError:
         return math.inf
     return up(rounded) if Fraction(rounded) < exact else rounded
@@ -45,6 +47,6 @@ def integer_up(k: int) -> float:
 
 
 def half_up(x: float) -> float:
-    """The smallest double that is at least x/2; halving is exact except for the smallest doubles."""
+    """The smallest double that is at least x/2. Halving is exact except for the smallest doubles."""
     half = x / 2.0
     return half if 2.0 * half >= x else up(half)

@@ -11,12 +11,13 @@ __all__ = ["border"]
 def border(
     excess: Callable[[float], float], *, good: float, bad: float, absolute: float = 0.0, relative: float = 0.0
 ) -> float:
-    """The argument nearest to `bad`, up to a precision, at which the excess was found to be at most 0, as it is at
-    `good`.
+    """The argument nearest to `bad`, up to a precision, at which the excess is at most 0.
+
+    The excess is at most 0 at `good` and positive at `bad`.
 
     The search uses the rule of false position in the Illinois form, which needs few steps if the excess is smooth. If
-    the excess is infinite, and in every fourth step, the middle is taken. Candidates keep a distance from both ends, so
-    that the last candidates are on both sides of the border and the interval closes.
+    the excess is infinite, and in every fourth step, the search tries the middle of the interval. Candidates keep a
+    distance from both ends, so that the interval shrinks from both sides.
     """
     below, above = excess(good), excess(bad)
     moved, tries = 0, 0

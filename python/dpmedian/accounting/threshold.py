@@ -11,8 +11,9 @@ __all__ = ["discrete_tail", "threshold_of", "threshold_rule"]
 
 
 def threshold_of(sigma: int, bits: int, lone_delta: float) -> int:
-    """The smallest integer T such that a size of at most 1 plus noise is rounded to at least T with at most this
-    probability.
+    """The smallest threshold T for which a group of size at most 1 is shown with a probability of at most `lone_delta`.
+
+    A group is shown if its size plus noise is rounded to at least T.
 
     The noise has a standard deviation of `sigma` units of 2^-bits.
     """
@@ -24,7 +25,8 @@ def threshold_of(sigma: int, bits: int, lone_delta: float) -> int:
 
 
 def _least_noise(threshold: int, bits: int) -> int:
-    """A bound, in units of 2^-bits, on the noise with which a size of at most 1 is rounded to at least the threshold.
+    """A lower bound, in units of 2^-bits, on the noise with which a size of at most 1 is rounded to at least the
+    threshold.
 
     The size plus noise is then at least T - 1/2, so the noise is at least T - 3/2. The noisy size is a double, so
     rounding could add a relative error of 2^-53.
@@ -36,7 +38,7 @@ def _least_noise(threshold: int, bits: int) -> int:
 def discrete_tail(sigma: int, least: int) -> float:
     """An upper bound on the probability that a discrete Gaussian of parameter sigma is at least this positive integer.
 
-    The bound is the tail of the continuous Gaussian beyond `least` - 1: key_selection.md has the proof.
+    The bound is the tail of the continuous Gaussian beyond `least` - 1; key_selection.md has the proof.
     """
     return upper_tail((least - 1) / sigma) * DELTA_MARGIN
 

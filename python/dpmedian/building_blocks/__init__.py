@@ -1,4 +1,5 @@
-"""The parts of the methods as functions of their own: each plans, charges and releases, and returns its cost.
+"""Building blocks: parts of the methods as separate functions. Each function plans, charges and releases, and returns
+its cost.
 
 Every function takes `ledger=` and `seed=` like `geometric_median`, charges its full cost before it reads the data, and
 returns a frozen `PrivateValue`. Neighbors are data sets of the same size that differ in one replaced record. With

@@ -49,7 +49,7 @@ class _Part(Protocol[Value_co]):
 
 @dataclass(frozen=True)
 class _Sized(Generic[Value]):
-    """A part for a private number of records: the noisy number is released first, see private_size.md."""
+    """A part for a private number of records. The noisy number is released first; see private_size.md."""
 
     needs_local_records: ClassVar[bool] = False
 
@@ -99,7 +99,7 @@ def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> Privat
 
 
 class _Size:
-    """The noisy size as a run of its own."""
+    """A run that only releases the noisy size."""
 
     needs_local_records: ClassVar[bool] = False
     passes = 1.0
@@ -129,7 +129,7 @@ def size(
     Parameters
     ----------
     points : array, data frame or Arrow table of shape (n, d)
-        The records, one per row; their values do not matter.
+        The records, one per row. Their values have no effect.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho, or rho and delta. There is no default.
     nonfinite : {"raise", "center", "drop"}
@@ -184,11 +184,12 @@ def find_radius(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
 ) -> PrivateValue[float]:
-    """Release a radius, resolution times a power of two, within which some point has most of the others; or raise
-    `ReleaseFailed`.
+    """Release a radius such that a ball with this radius around a record contains most of the records.
 
-    Sensitivity and cost: `methods/paper/find_radius.md`; zero-concentrated. A result equal to the resolution means a
-    radius of at most the resolution.
+    The radius is the resolution times a power of two. `ReleaseFailed` is raised if the search finds none.
+
+    Sensitivity and cost: see `methods/paper/find_radius.md`; the cost is zero-concentrated. A result equal to the
+    resolution means that the radius is at most the resolution.
 
     Parameters
     ----------
@@ -201,17 +202,17 @@ def find_radius(
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho, or rho and delta. There is no default.
     center : d numbers, optional
-        The center of the public ball; the origin by default.
+        The center of the public ball. The default is the origin.
     profile : {"default", "paper"}
-        The table of constants: ours, or the ones that the paper prints.
+        The table of constants: the constants of this package, or those that the paper prints.
     failure_probability : float
-        The accepted probability that the search misses.
+        The accepted probability that the search fails.
     neighbours : {"replace", "add_remove"}
-        With "add_remove" a noisy size is released first, and the part runs on it: `PrivateValue.size`.
+        With "add_remove" a noisy size (`PrivateValue.size`) is released first, and the building block uses it.
     n : int, optional
         With "add_remove" a public guess of the number of records.
     ledger : Ledger, optional
-        The budget that is charged, before anything is asked of the data.
+        The budget that is charged, before any query to the data.
     seed : int, optional
         Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
     progress : bool or callable, optional
@@ -244,11 +245,12 @@ def localize(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
 ) -> PrivateValue[Localized]:
-    """Release a ball that contains the median with high probability: `value.center`, `value.radius`, and the scale of
-    the data.
+    """Release a ball that contains the median with high probability, and the scale of the data.
 
-    Sensitivity and cost: `methods/paper/localize.md`; zero-concentrated. Failure: `ReleaseFailed`, if no radius is
-    found.
+    The ball is `value.center` and `value.radius`.
+
+    Sensitivity and cost: see `methods/paper/localize.md`; the cost is zero-concentrated. Failure: `ReleaseFailed` is
+    raised if no radius is found.
 
     Parameters
     ----------
@@ -282,9 +284,9 @@ def dpgd(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
 ) -> PrivateValue[MethodResult]:
-    """Noisy projected gradient descent over the public ball; `value.point` is the mean iterate.
+    """Release the mean iterate `value.point` of noisy projected gradient descent over the public ball.
 
-    Sensitivity and cost: `methods/paper/dpgd.md`; zero-concentrated. Failure: none.
+    Sensitivity and cost: see `methods/paper/dpgd.md`; the cost is zero-concentrated. Failure: none.
 
     Parameters
     ----------

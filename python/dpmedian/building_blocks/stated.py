@@ -27,8 +27,8 @@ from dpmedian.tape import Tape
 
 __all__ = ["above_threshold", "exponential_mechanism", "noisy_bisection"]
 
-# Counts are taken relative to the target and clamped to this magnitude, so that their lattice fits 64 bits; clamping
-# moves no two counts farther apart.
+# Differences between counts and the target are clamped to this magnitude, so that their lattice fits 64 bits. Clamping
+# does not increase the difference of two counts.
 _LARGEST = 2**26
 
 Value = TypeVar("Value")
@@ -50,10 +50,9 @@ def above_threshold(
 ) -> PrivateValue[int]:
     """Release the index of the first query that reaches the threshold, or raise `ReleaseFailed` if none does.
 
-    Sensitivity: every query is an integer that moves by at most `sensitivity` between neighbors; the threshold is
-    public. Cost: epsilon-DP, or the epsilon that costs rho, for any number of queries. Queries are taken from the
-    iterable one by one, and none after the crossing. `noise="laplace"` is the textbook form; "exponential" is one-sided
-    noise with two thirds of its standard deviation.
+    Sensitivity: every query is an integer that moves by at most `sensitivity` between neighbors. The threshold is
+    public. Cost: the release is epsilon-DP for any number of queries; with `rho`, epsilon is the one that costs rho.
+    Queries are taken from the iterable one by one, until one reaches the threshold.
 
     Parameters
     ----------
@@ -66,7 +65,8 @@ def above_threshold(
     epsilon, rho : float, optional
         The budget, one of the two.
     noise : {"laplace", "exponential"}
-        Two-sided noise, or one-sided noise with two thirds of its standard deviation.
+        "laplace" is two-sided noise, as in textbooks. "exponential" is one-sided noise with two thirds of its standard
+        deviation.
     neighbours : {"replace", "add_remove"}
         The relation for which the caller's proof and the cost hold.
     ledger, seed
@@ -116,13 +116,13 @@ def noisy_bisection(
     """Release the smallest index from `low` to `high` whose count reaches the target, or `high` if no smaller index
     does.
 
-    Sensitivity: every `count(index)` is an integer that moves by at most `sensitivity` between neighbors; counts should
-    rise with the index. Cost: rho, spent on ceil(log2(high - low + 1)) Gaussian counts. Failure: none.
+    Sensitivity: every `count(index)` is an integer that moves by at most `sensitivity` between neighbors. Counts should
+    increase with the index. Cost: rho, for ceil(log2(high - low + 1)) Gaussian counts. Failure: none.
 
     Parameters
     ----------
     count : callable
-        A function from an index to the exact integer count, which should rise with the index.
+        A function from an index to the exact integer count, which should increase with the index.
     low, high : int
         The first and the last index, both public.
     target : float
@@ -181,15 +181,15 @@ def exponential_mechanism(
 ) -> PrivateValue[int]:
     """Release the index of a small score: i with probability proportional to exp(-scores[i] * c), sampled exactly.
 
-    Scores are integers, one for each of a public number of candidates; smaller is better. Sensitivity: between
-    neighbors every score moves by at most `sensitivity`, or the difference of any two by at most `bounded_range` (give
-    one of the two; a sensitivity is a bounded range of twice its size). Cost: eta = epsilon, or eta = sqrt(8 rho): the
-    choice is eta-DP and eta^2/8-zCDP. Failure: none.
+    Scores are integers, one for each of a public number of candidates. Smaller scores are better. Sensitivity: between
+    neighbors, every score moves by at most `sensitivity`, or the difference of any two scores by at most
+    `bounded_range`. Give one of the two; a sensitivity of s implies a bounded range of 2 s. Cost: eta = epsilon, or
+    eta = sqrt(8 rho). The choice is eta-DP and eta^2/8-zCDP. Failure: none.
 
     Parameters
     ----------
     scores : iterable of int
-        Exact integers that the caller computes from the data, one for each candidate; small scores are preferred.
+        Exact integers that the caller computes from the data, one for each candidate.
     sensitivity, bounded_range : int, optional
         The largest change between neighbors of one score, or of the difference of two scores: give one of the two.
     epsilon, rho : float, optional
@@ -240,10 +240,10 @@ def exponential_mechanism(
 def _charged_value(
     method: str, cost: PrivacyCost, run: Callable[[Tape], Value | ReleaseFailed], ledger: Any, seed: int | None
 ) -> PrivateValue[Value]:
-    """Charge the cost, then run on a tape that refuses to release more than was charged.
+    """Charge the cost, then run with a tape that refuses to release more than was charged.
 
-    Callers have checked every public argument, so an error raised in `run` comes after the charge. `run` returns its
-    own failure. A failure that it raises comes from code of the caller, and is that of another release.
+    The caller of this function has checked every public argument, so an error in `run` occurs after the charge. `run`
+    returns its own failure. A failure that `run` raises comes from code of the user, and belongs to another release.
     """
     session = Session(cost, method=method, ledger=ledger, seed=seed)
     with session, session.spent():
@@ -254,7 +254,7 @@ def _charged_value(
 
 
 def _iterator(name: str, values: Iterable[Value]) -> Iterator[Value]:
-    """Return an iterator over the caller's values, or raise before the charge if there is none."""
+    """Return an iterator over the caller's values, or raise an error before the charge if they are not iterable."""
     try:
         return iter(values)
     except TypeError:

@@ -14,7 +14,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class PrivateValue(Generic[Value]):
-    """What a building block released, and its cost. `size` is the noisy number of records if the number is private."""
+    """The released value of a building block, and its cost. `size` is the noisy number of records if the number is
+    private.
+    """
 
     value: Value
     cost: PrivacyCost

@@ -1,6 +1,6 @@
 """The command `dpmedian`, one module for each of its commands.
 
-Results go to stdout, and everything else goes to stderr. An error is one line and an exit code.
+Results are printed to stdout, and everything else to stderr. An error is one line on stderr and an exit code.
 """
 
 from dpmedian.cli.command import main

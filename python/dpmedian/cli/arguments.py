@@ -1,4 +1,4 @@
-"""The arguments that several commands share, and how they are read."""
+"""The arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -131,8 +131,9 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
 
 
 def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> None:
-    """Adds the neighbor relation; if there may be groups it has no default here, because groups have another
-    default.
+    """Add the neighbor relation.
+
+    If there may be groups, it has no default here, because groups have another default.
     """
     parser.add_argument(
         "--neighbours",
@@ -166,7 +167,7 @@ def _add_clusters(parser: argparse.ArgumentParser) -> None:
 
 
 def add_release(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say what is released, which planning and releasing have in common."""
+    """Add the options that describe the release. Planning and releasing share them."""
     _add_groups(parser)
     add_neighbours(parser, groups=True)
     parser.add_argument(
@@ -184,7 +185,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
 
 
 def check_release(options: argparse.Namespace) -> None:
-    """Raises if an option would be ignored with clusters or groups, or without them."""
+    """Raise an error if an option would have no effect with clusters or groups, or without them."""
     if options.by is None:
         if options.keys is not None:
             raise ValueError("--keys names groups, so --by must name the column that says which group a row is in")
@@ -209,7 +210,7 @@ def check_release(options: argparse.Namespace) -> None:
 
 
 def chosen(function: Callable[..., Any], options: argparse.Namespace, **known: Any) -> dict[str, Any]:
-    """The arguments of a function: what is known, and every option that was given and has the name of a parameter.
+    """The arguments of a function: the `known` ones, and every option that was given and has the name of a parameter.
 
     An option that was not given is left out, so that the default of the function holds.
     """

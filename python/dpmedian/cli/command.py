@@ -1,4 +1,4 @@
-"""The command `dpmedian`: its subcommands, and their exit codes."""
+"""The command `dpmedian`, its subcommands and their exit codes."""
 
 from __future__ import annotations
 

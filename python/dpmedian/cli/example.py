@@ -16,7 +16,7 @@ def write_example(options: argparse.Namespace) -> None:
     """Writes the bundled data, so that the examples of the documentation run as printed."""
     text = POSITIONS.read_bytes()
     if options.file.exists() and options.file.read_bytes() != text:
-        raise FileExistsError(f"{options.file} is there already and has another content: choose another name")
+        raise FileExistsError(f"{options.file} already exists and has another content: choose another name")
     options.file.write_bytes(text)
     show(f"{options.file}: 2,000 positions of invented people, in kilometers; 60 devices without a fix report (0, 0)")
 

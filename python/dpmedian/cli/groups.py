@@ -17,10 +17,11 @@ __all__ = ["read_keys", "release_groups"]
 
 
 def read_keys(file: str | None, by: list[str]) -> list[str] | list[tuple[str, ...]] | None:
-    """The keys in a file: one in each line, or with several key columns one row of comma-separated labels.
+    """The keys in a file, one for each line. With several key columns, a line has one label for each column, separated
+    by commas.
 
-    The first row may contain the names of the columns. Without a file the result is None, and keys are selected
-    privately.
+    The first line may contain the names of the columns. Empty lines are ignored. Without a file the result is None, and
+    keys are selected privately.
     """
     if file is None:
         return None
@@ -34,7 +35,8 @@ def read_keys(file: str | None, by: list[str]) -> list[str] | list[tuple[str, ..
     wrong = next((place for place, row in enumerate(rows) if len(row) != len(by)), None)
     if wrong is not None:
         raise ValueError(
-            f"--keys {file}: row {wrong + 1} has {len(rows[wrong])} cells, and --by names {len(by)} columns; write one "
+            f"--keys {file}: row {wrong + 1} (without empty lines) has {len(rows[wrong])} cells, but --by "
+            f"names {len(by)} columns; write one "
             "row of comma-separated labels for each group"
         )
     return rows[1:] if rows[:1] == [tuple(by)] else rows
@@ -56,7 +58,7 @@ def release_groups(
             keys=keys,
             ledger=ledger,
             progress=False if options.quiet else None,
-            columns=None,  # They were chosen when the file was read.
+            columns=None,  # The columns were already chosen when the file was read.
             sample_weight=options.weight,
         )
     )

@@ -29,7 +29,7 @@ def show_ledger(options: argparse.Namespace) -> None:
 
 
 def split_ledger(options: argparse.Namespace) -> None:
-    """Prints what each of several more releases may cost, and the options to pass."""
+    """Print the cost that each of several more releases may have, and the options for them."""
     ledger = open_ledger(options.file)
     shares = ledger.per_release(options.k)
     if not min(shares.values()) > 0.0 and "delta" not in shares:
@@ -37,7 +37,7 @@ def split_ledger(options: argparse.Namespace) -> None:
     if options.output == "json":
         show(as_json({"releases": options.k, **shares}))
         return
-    # All digits are printed: with a rounded share, fewer releases than promised might fit.
+    # All digits are printed, because with a rounded share fewer releases might fit.
     asked = " ".join(f"--{name} {value!r}" for name, value in shares.items())
     whose = "" if ledger.protection.relation is REPLACE else f" --neighbours {ledger.neighbours}"
     if ledger.unit != RECORD:
@@ -54,7 +54,7 @@ def _percent_left(ledger: Ledger) -> float:
 
 
 def enter_cost(options: argparse.Namespace) -> None:
-    """Charges what another program has released."""
+    """Charge a release that another program has made."""
     ledger = open_ledger(options.file)
     budget = Budget.of(epsilon=options.epsilon, delta=options.delta, rho=options.rho)
     if budget.rho is not None and budget.delta:

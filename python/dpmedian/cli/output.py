@@ -1,4 +1,4 @@
-"""What commands write: results to stdout, everything else in one line to stderr."""
+"""The output of commands: results on stdout, and everything else in one line on stderr."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Undelivered(Exception):
 
 @contextlib.contextmanager
 def paid_for(result: Release | Releases) -> Iterator[None]:
-    """Run a block after the charge: if it fails, the release is written to stderr, so that it is not lost."""
+    """Run a block after the charge. If the block fails, the release is written to stderr, so that it is not lost."""
     try:
         yield
     except Exception as error:
         _write_aside(_record(result))
-        raise Undelivered(f"the release above is spent, but could not be delivered: {error}") from None
+        raise Undelivered(f"the release above was charged, but could not be delivered: {error}") from None
 
 
 def hand_out(result: Release | Releases, options: argparse.Namespace, ledger: Ledger | None) -> None:
-    """Prints a result that is paid for, and writes its page if one was asked for."""
+    """Print a result that was charged, and write its page if `--report` was given."""
     with paid_for(result):
         deliver(shown(result, options.output))
     if options.report is not None:
@@ -63,8 +63,9 @@ def show_failure(failed: ReleaseFailed) -> None:
 
 
 def _record(result: Release | Releases | ReleaseFailed) -> str:
-    """The audit record, or otherwise a text that says what was paid for: it comes after the charge, and must not
-    fail.
+    """The audit record, or if it cannot be made, a text that describes the result.
+
+    This function runs after the charge, so it must not fail.
     """
     try:
         return result.to_json()
@@ -82,13 +83,15 @@ def shown(result: Release | Releases, output: str) -> str:
 
 
 def show(text: object) -> None:
-    """Prints text that can be printed again. A reader that closes the pipe early, such as `head`, is not an error."""
+    """Print text that can be printed again. If the reader closes the pipe early, as `head` does, this is not an
+    error.
+    """
     with contextlib.suppress(BrokenPipeError):
         deliver(text)
 
 
 def deliver(text: object) -> None:
-    """Prints a paid result to stdout and flushes it, so that a failure to write is an error now and not at exit."""
+    """Print a result that was charged, and flush stdout, so that a failure to write is an error now and not at exit."""
     if sys.stdout is None:
         raise OSError("stdout is closed")
     try:
@@ -114,8 +117,9 @@ def _write_aside(text: str) -> None:
 
 
 def _abandon(stream: TextIO | None) -> None:
-    """Redirects a broken stream to nowhere, because the interpreter flushes it at exit and would change the exit
-    code.
+    """Redirect a broken stream to the null device.
+
+    Otherwise the interpreter would flush it at exit and change the exit code.
     """
     with contextlib.suppress(OSError, ValueError):
         if stream is not None:

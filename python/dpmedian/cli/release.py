@@ -46,7 +46,7 @@ def release(options: argparse.Namespace) -> None:
     else:
         given = read_points(options.file, **chosen(read_points, options, **read, labels=ids))
     points = Dataset.of(**chosen(Dataset.of, options, points=given, columns=None, sample_weight=options.weight))
-    # A private number of records (or sum of weights) may be guessed; a public number is the number of points.
+    # If the number of records (or the sum of weights) is private, n is a guess. Otherwise n is the number of points.
     n = options.n if _private(options) else points.shape[0]
     d = given.shape[1] - (options.weight is not None)
     made = plan_of(options, n=n, d=d, unit=points.unit, scales=points.scales)
@@ -56,7 +56,9 @@ def release(options: argparse.Namespace) -> None:
         if options.output == "json":
             show_failure(failed)
         if options.report is not None:
-            with contextlib.suppress(Exception):  # The exit code is about the failure of the release.
+            with contextlib.suppress(
+                Exception
+            ):  # The exit code shows the failure of the release, so other errors are ignored.
                 failed.report(options.report, ledger=ledger)
         raise
     hand_out(result, options, ledger)
@@ -68,7 +70,7 @@ def _private(options: argparse.Namespace) -> bool:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raises before a row is read if the arguments alone are wrong, or if one of them would be ignored."""
+    """Raise an error, before a row is read, if the arguments are wrong or if one of them would have no effect."""
     check_release(options)
     if options.neighbours is None:
         options.neighbours = "replace" if options.by is None else "add_remove"
@@ -87,7 +89,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.cache is not None:
         _check_cache(options)
     if options.report is not None:
-        # The page is written after the charge, so a path at which it cannot be written is refused before.
+        # The page is written after the charge, so a path to which it cannot be written is refused before the charge.
         page = Path(options.report)
         if page.is_dir():
             raise ValueError(f"--report {options.report} is a folder: name a file in it, such as page.html")
@@ -96,8 +98,9 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _check_cache(options: argparse.Namespace) -> None:
-    """Raises if there would be nothing to convert, or no place for it: only files whose rows are records are
-    converted.
+    """Raise an error if nothing would be converted, or if the folder does not exist.
+
+    Only files whose rows are records are converted.
     """
     loading = {"--by": options.by, "--unit": options.unit, "--weight": options.weight, "--scales": options.scales}
     loading["--geometry sphere"] = options.geometry == "sphere" or None

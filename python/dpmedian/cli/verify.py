@@ -1,4 +1,4 @@
-"""`dpmedian verify` and `dpmedian sign`: whether an audit record holds, and whether a run made it."""
+"""`dpmedian verify` checks an audit record, and `dpmedian sign` signs an audit record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_record(file: str) -> str:
 
 
 def verify_record(options: argparse.Namespace) -> None:
-    """Computes a record again, compares it with a ledger, and prints the findings in words."""
+    """Compute the claims of a record again, compare the record with a ledger, and print the findings in words."""
     found = verify(read_record(options.file), _ledger(options.ledger), key=options.key)
     show(found)
     if not found.holds:
@@ -36,7 +36,7 @@ def verify_record(options: argparse.Namespace) -> None:
 
 
 def _ledger(path: str | None) -> Ledger | str | None:
-    """The ledger, or its path if it is inconsistent, because the verdict says so."""
+    """The ledger, or its path if the ledger is inconsistent. Then the verdict reports this."""
     try:
         return None if path is None else open_ledger(path)
     except BrokenChain:

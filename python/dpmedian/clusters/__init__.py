@@ -1,9 +1,9 @@
-"""Several typical places: private k-medians without a public radius. Proof: k_medians.md.
+"""Private k-medians (several typical points) without a public radius. Proof: k_medians.md.
 
 | file | holds |
 |---|---|
 | `method.py` | the calibrated method: shares of the budget, stages, prediction, and the run |
-| `grid.py` | how far the records reach, in which axes they lie, and cells that hold many of them |
+| `grid.py` | the reach and the axes of the records, and the cells with many records |
 | `start.py` | k-medians of the noisy cells, which is post-processing |
 | `refinement.py` | noisy gradient steps of all centers together |
 """

@@ -1,4 +1,4 @@
-"""Records that arrive one by one, such as the updates of clients: each record is read once and not kept."""
+"""Records that arrive one by one, such as the updates of clients. Each record is read once and not stored."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ __all__ = ["Arriving", "arrivals"]
 
 @dataclass(frozen=True, eq=False)
 class Arriving:
-    """Records in the order of arrival, with their weights: each is an array of d coordinates, or one array for each
-    layer.
+    """Records in the order of arrival, with their weights.
+
+    A record is an array of d coordinates, or one array for each layer of a model.
     """
 
     records: Iterable[tuple[Parts | None, int]]
     d: int
     n: int | None
-    """The public number of records, if it is public."""
+    """The number of records if it is public, and otherwise None."""
     unit: str
 
     columns = None

@@ -27,7 +27,8 @@ __all__ = ["Cluster"]
 class Cluster:
     """The rows of a Dask array or data frame.
 
-    `head` has no rows; it was read with the same options and has the names, the dimension and the scales.
+    `head` is the same input without rows. It was read with the same options, and has the names, the dimension and the
+    scales.
     """
 
     points: Any
@@ -36,9 +37,9 @@ class Cluster:
 
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Cluster:
-        """Check the options on the columns; nothing is computed yet."""
+        """Check the options on the columns. Nothing is computed yet."""
         empty = _without_rows(points)
-        # Columns that are given beside the rows have no rows here either.
+        # Columns that are not part of the collection have no rows here either.
         named = replace(reading, unit=_named(reading.unit), sample_weight=_named(reading.sample_weight))
         return cls(points, reading, Memory.of(empty, named))
 
@@ -85,7 +86,7 @@ class Cluster:
         return DaskSource(holders, [rows for rows, _ in described], self.shape[1], progress)
 
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> DaskGroups:
-        """The workers make the records of the groups and keep them."""
+        """Let the workers make the records of the groups, which stay in the workers."""
         reading, names = self.reading, named_columns(self.points, by)
         for name in names or ():
             take_column(self.head.rows, name, "by")  # An error here is the same as for rows in memory.
@@ -110,7 +111,7 @@ class Cluster:
 
 
 def _named(side: Any) -> Any:
-    """The name of a column, or None for a column that is given beside the rows."""
+    """The name of a column, or None for a column that is not part of the collection."""
     return side if side is None or isinstance(side, str) else []
 
 
@@ -122,7 +123,7 @@ def _without_rows(points: Any) -> Any:
         return np.empty((0, int(points.shape[1])), dtype=points.dtype)
     if hasattr(points, "columns"):
         return points._meta
-    raise TypeError(f"of Dask's collections an array or a data frame has points, got {type(points).__name__}")
+    raise TypeError(f"a Dask collection of points must be an array or a data frame, got {type(points).__name__}")
 
 
 # Functions that the workers call.

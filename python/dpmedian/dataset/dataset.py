@@ -1,4 +1,4 @@
-"""`Dataset`: the caller's points, converted once, for any number of releases."""
+"""The class `Dataset`: the caller's points, converted once, for any number of releases."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from dpmedian.sources.units import check_missing
 __all__ = ["SHARED", "Dataset"]
 
 SHARED = ("geometry", "scales", "weight_max")
-"""The options that public parameters have, too: how rows become records decides what is released."""
+"""The options that public parameters also have, because they decide how rows become records."""
 
 _DEFAULTS = {field.name: field.default for field in fields(Reading)}
 
 
 class Dataset:
-    """The caller's points, converted once: every function accepts a Dataset in place of points.
+    """The caller's points, converted once. Every function accepts a Dataset instead of points.
 
-    Make a Dataset with `Dataset.of`, which says what the columns are, whose rows these are and how they count. It can
-    be used for any number of releases, each of which is charged on its own. An array of float64 or float32 in C order
-    is read in place and must not change while the dataset is used, unless it was made with `copy=True`.
+    Make a Dataset with `Dataset.of`, whose arguments describe the columns, the protected unit and the weights. A
+    Dataset can be used for any number of releases. Each release is charged separately. An array of float64 or float32
+    in C order is read in place, and must not change while the dataset is used, unless the dataset was made with
+    `copy=True`.
     """
 
     def __init__(self, source: Input, reading: Reading) -> None:
@@ -57,12 +58,12 @@ class Dataset:
         nonfinite: str = "raise",
         copy: bool = False,
     ) -> Dataset:
-        """Convert the points and check every option; nothing is released and nothing is spent.
+        """Convert the points and check every option. Nothing is released and nothing is spent.
 
         Parameters
         ----------
         points : array, data frame, Arrow table or stream, iterator of batches, path or list of paths, Dask collection
-            The rows. The page about inputs lists what is accepted, and with which options.
+            The rows. The page about inputs lists the accepted types and their options.
         columns, unit, unit_reduce, sample_weight, weight_max, geometry, scales, nonfinite, copy
             As in `geometric_median`.
 
@@ -83,7 +84,7 @@ class Dataset:
 
     @classmethod
     def taken(cls, arguments: Mapping[str, Any], **known: Any) -> Dataset:
-        """The dataset for a function's arguments, its `locals()`, of which `points` may already be a dataset."""
+        """The dataset for the arguments (`locals()`) of a function. `points` may already be a dataset."""
         given = {**arguments, **known}
         points, options = given["points"], {name: given[name] for name in _DEFAULTS if name in given}
         if isinstance(points, Dataset):
@@ -98,12 +99,14 @@ class Dataset:
 
     @classmethod
     def for_run(cls, parameters: PublicParameters, arguments: Mapping[str, Any], **known: Any) -> Dataset:
-        """The dataset for a run with parameters, which say more about it than the arguments of the run."""
+        """The dataset for a run with these parameters. They contain options that the arguments of the run do not
+        contain.
+        """
         planned = {option: getattr(parameters, option) for option in ("d", *SHARED)}
         return cls.taken(arguments, **planned, **known)
 
     def parameters(self, arguments: Mapping[str, Any], **known: Any) -> PublicParameters:
-        """The public parameters for a release of these points: what is known of the points, and a call's arguments."""
+        """The public parameters for a release of these points, from the dataset and from the arguments of a call."""
         n = arguments.get("n")
         if Protection(neighbours_of(arguments["neighbours"]), self.unit, self.weight_max).size_is_public:
             n = _public_size(n, self.shape[0])
@@ -111,7 +114,7 @@ class Dataset:
         return PublicParameters.from_arguments(arguments, **shared, n=n, d=self.d, unit=self.unit, **known)
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
-        """Raises if a function was given an option that contradicts the dataset."""
+        """Raise an error if an option of a function contradicts the dataset."""
         for name, value in options.items():
             told = isinstance(value, (str, float, int)) and value in (_DEFAULTS[name], getattr(self._reading, name))
             if told or value is _DEFAULTS[name] or name in ("d", "labels"):
@@ -119,11 +122,11 @@ class Dataset:
             if name == "scales" and value == self.scales:
                 continue
             raise ValueError(
-                f"points are a Dataset, which has its own {name}: say it there, Dataset.of(..., {name}=...)"
+                f"points are a Dataset, which has its own {name}: pass it there, Dataset.of(..., {name}=...)"
             )
 
     def __repr__(self) -> str:
-        """The public properties: neither a record nor the number of records."""
+        """The public properties. Neither a record nor the number of records is shown."""
         return f"Dataset(d={self.d}, columns={self.columns}, unit={self.unit!r})"
 
     @property
@@ -143,7 +146,7 @@ class Dataset:
 
     @property
     def unit(self) -> str:
-        """Whose records these are: the name of the column of ids, or "record"."""
+        """The protected unit: the name of the column of ids, or "record"."""
         return self._input.unit
 
     @property
@@ -153,26 +156,26 @@ class Dataset:
 
     @property
     def geometry(self) -> str:
-        """What the coordinates are."""
+        """The geometry of the coordinates: "euclidean" or "sphere"."""
         return self._reading.geometry
 
     @property
     def scales(self) -> tuple[float, ...] | None:
-        """The public scale of each column, if there are any."""
+        """The public scale of each column, or None."""
         return self._input.scales
 
     @property
     def weight_max(self) -> float | None:
-        """The public cap of the weights, if there are any."""
+        """The public cap of the weights, or None."""
         return self._reading.weight_max
 
     @property
     def nonfinite(self) -> str:
-        """What happens to a record with a missing or infinite value."""
+        """The treatment of a record with a missing or infinite value."""
         return self._reading.nonfinite
 
     def require_ids(self, neighbours: Neighbours) -> None:
-        """Raises if a row has no id although the number of units is public."""
+        """Raise an error if a row has no id although the number of units is public."""
         if self.has_ids:
             check_missing(self._input.first_missing, self.unit, self.nonfinite, neighbours)
 
@@ -186,7 +189,7 @@ class Dataset:
 
 
 def _public_size(n: int | None, found: int) -> int:
-    """The number of points, which is public under replacement; a number that was given must equal it."""
+    """The number of points, which is public under replacement. If a number was given, it must be this number."""
     if n is not None and whole("n", n) != found:
         raise ValueError(
             f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "

@@ -27,7 +27,7 @@ __all__ = ["Memory"]
 
 @dataclass(frozen=True, eq=False)
 class Memory(OfRecords):
-    """Rows as one array, with the ids of their units and, by name, the columns that are not coordinates."""
+    """Rows as one array, with the ids of their units, and with the other columns by name."""
 
     rows: Records
     ids: Labels | None
@@ -38,7 +38,7 @@ class Memory(OfRecords):
     def of(cls, points: Any, reading: Reading) -> Memory:
         """Convert the points. This is the only conversion of a release."""
         points = loaded(points)
-        # A reader of Arrow batches is an iterator, too, but it has a stream of all batches.
+        # A reader of Arrow batches is also an iterator, but it is read as a stream.
         if isinstance(points, Iterator) and not hasattr(points, "__arrow_c_stream__"):
             for option, value in (("unit", reading.unit), ("sample_weight", reading.sample_weight)):
                 if not (value is None or isinstance(value, str)):
@@ -85,7 +85,7 @@ class Memory(OfRecords):
 
 
 class OtherColumns(Mapping[str, Labels]):
-    """The labels in the columns of a frame that are not coordinates; a column is read when it is accessed."""
+    """The labels in the columns of a frame that are not coordinates. A column is read when it is accessed."""
 
     def __init__(self, frame: NamedColumns, coordinates: Sequence[int]) -> None:
         self._frame = frame
@@ -102,18 +102,18 @@ class OtherColumns(Mapping[str, Labels]):
 
 
 def loaded(points: Any) -> Any:
-    """A lazy input, such as a LazyFrame or an Arrow dataset, as a table; any other input unchanged."""
+    """A lazy input, such as a LazyFrame or an Arrow dataset, as a table. Other inputs are returned unchanged."""
     module = type(points).__module__.split(".")[0]
     if module == "polars" and hasattr(points, "collect"):
         return points.collect()
-    if module == "pyarrow" and hasattr(points, "to_table"):  # A dataset or a scanner.
+    if module == "pyarrow" and hasattr(points, "to_table"):  # This is a dataset or a scanner.
         return points.to_table()
-    if module == "pyarrow" and hasattr(points, "read_row_groups"):  # A ParquetFile.
+    if module == "pyarrow" and hasattr(points, "read_row_groups"):  # This is a ParquetFile.
         return points.read()
-    if module == "torch" and hasattr(points, "detach"):  # numpy takes neither gradients nor bfloat16.
+    if module == "torch" and hasattr(points, "detach"):  # numpy supports neither gradients nor bfloat16.
         points = points.detach()
         return points.float() if str(points.dtype) == "torch.bfloat16" else points
-    if hasattr(points, "data_vars"):  # A Dataset of xarray: several arrays, of any shapes.
+    if hasattr(points, "data_vars"):  # This is a Dataset of xarray, which has several arrays of any shapes.
         raise TypeError("points must have rows and columns, got an xarray Dataset: pass points.to_dataframe()")
     if hasattr(points, "fetchall") and not isinstance(points, Iterator) and not hasattr(points, "__arrow_c_stream__"):
         raise TypeError(
@@ -134,7 +134,9 @@ def _batch(points: Any, number: int, reading: Reading) -> Memory:
     try:
         return _read(loaded(points), reading)
     except (ValueError, TypeError) as error:
-        batches = "an iterator yields batches, arrays or frames; of single rows pass numpy.array(list(points))"
+        batches = (
+            "an iterator must yield batches (arrays or frames); for an iterator of rows, pass numpy.array(list(points))"
+        )
         raise type(error)(f"batch {number}: {error}; {batches}") from None
 
 
@@ -155,8 +157,9 @@ def _read(points: Any, reading: Reading) -> Memory:
 
 
 def _divided(frame: NamedColumns, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """The positions of the coordinates (by default all columns except the unit and the weights), and of the other
-    columns.
+    """The positions of the coordinates, and of the other columns.
+
+    The default for the coordinates is all columns except the unit and the weights.
     """
     named = {"unit": reading.unit, "sample_weight": reading.sample_weight}
     beside = {argument: frame.place(name, argument) for argument, name in named.items() if isinstance(name, str)}
@@ -199,13 +202,13 @@ def _of_records(rows: Records, reading: Reading) -> Memory:
     ids, own = reading.unit, reading.sample_weight
     if isinstance(ids, str):
         if ids not in rows.labels:
-            raise ValueError(f"unit={ids!r} is no column that was read as labels")
+            raise ValueError(f"unit={ids!r} is not a column that was read as labels")
         ids = rows.labels[ids]
     names = list(rows.columns or numbered(rows.shape[1]))
     places = list(range(len(names)))
     if isinstance(own, str):
         if names.count(own) != 1:
-            raise ValueError(f"sample_weight={own!r} is no single column of numbers that was read")
+            raise ValueError(f"sample_weight={own!r} is not the name of exactly one column of numbers")
         place = names.index(own)
         places.remove(place)
         if not places:
@@ -226,14 +229,14 @@ def _made(rows: Records, ids: Any, own: Any, reading: Reading) -> Memory:
     rows = scaled(rows, scales)
     found = None if ids is None else as_labels(ids, "unit")
     if found is not None and len(found) != len(rows.array):
-        raise ValueError("unit must have one id for each row of points, and has another length")
+        raise ValueError("unit must have one id for each row of points, but has another length")
     return Memory(weighted(rows, own, reading.weight_max, reading.nonfinite), found, reading, scales)
 
 
 def _joined(parts: Sequence[Memory], reading: Reading) -> Memory:
     """The rows of all batches, one batch after the other."""
     if not parts:
-        raise ValueError("points are an iterator without a batch, and so without a dimension; pass an array")
+        raise ValueError("points are an iterator without any batch, so their dimension is not known; pass an array")
     names = parts[0].rows.columns
     for number, part in enumerate(parts):
         if part.rows.columns != names or part.rows.shape[1] != parts[0].rows.shape[1]:

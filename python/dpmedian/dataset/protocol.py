@@ -14,7 +14,7 @@ __all__ = ["Input", "OfRecords"]
 
 
 class Input(Protocol):
-    """The records of a dataset: one for each row, or one for each unit."""
+    """The records of a dataset: one record for each row, or one for each unit."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -28,21 +28,21 @@ class Input(Protocol):
 
     @property
     def unit(self) -> str:
-        """Whose records these are: the name of the column of ids, or "record"."""
+        """The protected unit: the name of the column of ids, or "record"."""
         ...
 
     @property
     def scales(self) -> tuple[float, ...] | None:
-        """The public scale of each column, if there are any; the records are divided by them."""
+        """The public scale of each column, or None. The records are divided by the scales."""
         ...
 
     @property
     def first_missing(self) -> int | None:
-        """The first row without an id, if a unit was given; for the curator."""
+        """The first row without an id, or None. Only the curator may see this number."""
         ...
 
     def source(self, parameters: PublicParameters, progress: Progress | None) -> Source:
-        """Validate the records by a pass over all of them, and answer statistics about them."""
+        """A source that answers statistics about the records, after a pass that validates them."""
         ...
 
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
@@ -51,7 +51,7 @@ class Input(Protocol):
 
 
 class OfRecords:
-    """What an input that has its `records` knows from them."""
+    """The properties of an input that follow from its `records`."""
 
     records: Any
 

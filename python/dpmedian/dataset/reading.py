@@ -1,4 +1,4 @@
-"""The options of a dataset: how rows become records. Each option is checked here, once."""
+"""The options of a dataset, which decide how rows become records. All options are checked here."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Reading"]
 class Reading:
     """How rows become records.
 
-    `d` is the public dimension of the records if a plan states it, and `labels` are the names of the columns with the
-    groups of the rows, if there are any.
+    `d` is the public dimension of the records, if a plan states it. `labels` are the names of the columns with the
+    groups of the rows.
     """
 
     columns: Sequence[str | int] | None = None
@@ -42,7 +42,7 @@ class Reading:
                 f"columns must be a list of names or numbers, got {self.columns!r}; one column is [{self.columns!r}]"
             )
         if self.scales is not None and self.geometry == "sphere":
-            raise ValueError("geometry='sphere' takes no scales=: longitude and latitude are both in degrees")
+            raise ValueError("geometry='sphere' does not accept scales=: longitude and latitude are both in degrees")
         if self.weight_max is not None:
             positive("weight_max", self.weight_max)
         if self.sample_weight is not None and self.weight_max is None:
@@ -50,12 +50,14 @@ class Reading:
 
     @property
     def as_they_are(self) -> bool:
-        """Whether every row is a record without a change, so that files and partitions can stay in place."""
+        """Whether every row is a record without any change. Then files and partitions can stay in place."""
         plain = self.unit is None and self.sample_weight is None and self.weight_max is None and self.scales is None
         return plain and self.geometry == "euclidean" and not self.labels
 
     @property
     def row_width(self) -> int | None:
-        """How many numbers a row must have, if this is known: its coordinates, and a weight if a column is named."""
+        """The number of numbers in a row, or None if it is not known: the coordinates, and a weight if a column of
+        weights is named.
+        """
         width = 2 if self.geometry == "sphere" else self.d
         return width if width is None else width + isinstance(self.sample_weight, str)

@@ -1,7 +1,8 @@
-"""Rows in the workers of a Dask cluster, read there and moved so that all rows of a unit are in one partition.
+"""Rows in the workers of a Dask cluster. They are read there, and moved so that all rows of a unit are in one
+partition.
 
-Each partition of the result has a range of the ids, and its rows keep their order. The code for rows in memory then
-makes the records of the units, in the order of the ids, as it does in memory: the same records for any partition of the
+Each partition of the result contains a range of the ids, and its rows keep their order. Then the code for rows in
+memory makes the records of the units, in the order of the ids. So the records are the same for any partition of the
 rows. Ids and rows stay inside the trust boundary: this process gets a sample of the ids to choose the ranges, and Dask
 moves rows from worker to worker.
 """
@@ -26,7 +27,7 @@ from dpmedian.sources.records import Records
 
 __all__ = ["Rows", "moved_rows"]
 
-# The number of ids per partition from which the ranges are chosen; enough for ranges of similar size.
+# The number of ids per partition in the sample from which the ranges are chosen. It gives ranges of similar size.
 _SAMPLED = 256
 
 Made = TypeVar("Made")
@@ -34,7 +35,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a partition, with the unit and the group of each if there are any."""
+    """Rows of a partition, with the unit and the group of each row, if they are known."""
 
     records: Records
     ids: Labels | None
@@ -57,10 +58,11 @@ class _Facts(NamedTuple):
 def moved_rows(
     collection: Collection, finish: Callable[[Rows], Made], reading: Reading, by: Any = None
 ) -> tuple[list[Any], int | None]:
-    """Apply `finish` to the rows of each partition, after the rows of each unit, if any, were moved into one partition.
+    """Move the rows of each unit into one partition, and apply `finish` to the rows of each partition.
 
-    Return the results as futures in order, with the first row that has no id, for the curator. The unit, the weights
-    and `by` (also a tuple) are names of columns, Dask collections with the partitions of the points, or in memory.
+    Return the results as futures, in order, and the first row that has no id, which only the curator may see. The unit,
+    the weights and `by` (which may be a tuple) are names of columns, columns in memory, or Dask collections with the
+    same partitions as the points.
     """
     client, count = collection.client, len(collection.partitions)
     beside = zip(
@@ -80,7 +82,7 @@ def moved_rows(
     missing = [int(starts[i]) + fact.first_missing for i, fact in enumerate(facts) if fact.first_missing is not None]
     if reading.unit is None:
         return client.map(finish, rows, pure=False), None
-    # As in memory, a column counts as integers if all of its ids are integers.
+    # A column counts as integers if all of its ids are integers, as for rows in memory.
     integers = all(fact.integers for fact in facts)
     sampled = sorted(
         label if integers or isinstance(label, bytes) else b"%d" % label for fact in facts for label in fact.sampled
@@ -103,12 +105,12 @@ def _side(collection: Collection, column: Any, argument: str) -> Sequence[Any]:
     if is_dask(column):
         parts = collection.beside(column)
         if len(parts) != count:
-            raise ValueError(f"{argument} must have the partitions of the points, {count}, and has {len(parts)}")
+            raise ValueError(f"{argument} must have as many partitions as the points, {count}, but has {len(parts)}")
         return parts
     whole: Any = np.asanyarray(column) if argument == "sample_weight" else as_labels(column, argument)
     ends = np.cumsum(collection.sizes())
     if len(whole) != ends[-1]:
-        raise ValueError(f"{argument} must have one entry for each row of points, and has another length")
+        raise ValueError(f"{argument} must have one entry for each row of points, but has another length")
     if isinstance(whole, np.ndarray):
         return np.split(whole, ends[:-1])
     place = np.searchsorted(ends, np.arange(len(whole)), side="right")
@@ -134,7 +136,7 @@ def _read(
         memory = Memory.of(by_name(part, columns), reading)
         groups = None if by is None else take_keys(memory.rows, by)[0]
         if groups is not None and len(groups) != len(memory.rows.array):
-            raise ValueError("by must have one label for each row of points, and has another length")
+            raise ValueError("by must have one label for each row of points, but has another length")
         if reading.nonfinite == "raise":
             memory.rows.require_finite()
         return Rows(replace(memory.rows, labels={}), memory.ids, groups)
@@ -154,7 +156,7 @@ def _facts(rows: Rows) -> _Facts:
 
 
 def _cut(rows: Rows, bounds: list[Any], integers: bool) -> list[Rows]:
-    """The rows in each range of ids; rows without an id are in no range."""
+    """The rows in each range of ids. Rows without an id are left out."""
     assert rows.ids is not None
     ids = rows.ids if integers else rows.ids.as_text()
     place = np.fromiter((bisect_right(bounds, label) for label in ids.listed()), dtype=np.int64, count=len(ids))

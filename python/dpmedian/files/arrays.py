@@ -21,7 +21,7 @@ from dpmedian.sources.records import Records
 __all__ = ["read_array", "require_size"]
 
 
-# RFC 1951: at most 258 bytes of output for each two bits of input.
+# The largest expansion of deflate (RFC 1951): at most 258 bytes of output for each two bits of input.
 _DEFLATE_RATIO = 1032
 
 
@@ -40,21 +40,21 @@ def read_array(
     loaded: Any = np.load(source, allow_pickle=False)
     if kind == "npz":
         if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise ValueError("this is no NPZ file but a single array; its format is npy")
+            raise ValueError("this is not an NPZ file but a single array; its format is npy")
         with loaded as arrays:
             if name is None and len(arrays.files) != 1:
                 raise ValueError(f"it holds the arrays {arrays.files}: choose one, name=... (--array)")
             if name is not None and name not in arrays.files:
-                raise ValueError(f"it holds no array {name!r}, only {arrays.files}")
+                raise ValueError(f"it has no array {name!r}, only {arrays.files}")
             chosen = name or arrays.files[0]
             _require_member_size(arrays, chosen)
             loaded = arrays[chosen]
     elif isinstance(loaded, np.lib.npyio.NpzFile):
-        raise ValueError("this is no NPY file but an archive of arrays; its format is npz")
+        raise ValueError("this is not an NPY file but an archive of arrays; its format is npz")
     points = from_array(loaded, intake)
     names = numbered(points.shape[1])
     places, others = divide(names, wanted, beside)
-    # Ids must be exact: different integers or long doubles may become the same double.
+    # Ids are read from the original array, because different integers or long doubles may become the same double.
     exact = loaded if loaded.dtype.kind in "iuf" else points
     found = {
         str(column): replace(as_labels(exact[:, i], str(column)), name=str(column))
@@ -66,27 +66,28 @@ def read_array(
 
 
 def require_size(stream: BinaryIO, size: int) -> None:
-    """Raises if the header of an NPY file promises more numbers than its size allows, before memory is allocated."""
+    """Raise an error if the header of an NPY file states more numbers than the size of the file allows."""
     stream.seek(0)
     try:
         version = np.lib.format.read_magic(stream)
     except ValueError:
-        return  # This is not an NPY file, and the caller's next read says so.
+        return  # This is not an NPY file. The next read raises an error.
     found = header_of(stream, version)
     if found is None:
         raise ValueError(f"its NPY version {version} is for arrays with named fields; save an array of numbers")
     shape, _, dtype = found
     if dtype.hasobject:
-        return  # A pickle, which numpy refuses to load.
-    # Even without any numbers, as in (0, 2**70), every length must be a valid index.
+        return  # This is a pickle, which numpy refuses to load.
+    # Every length must be a valid index, even if the array is empty, as with the shape (0, 2**70).
     needed = math.prod(shape) * max(dtype.itemsize, 1)
     if not all(0 <= length <= sys.maxsize for length in shape) or needed > size - stream.tell():
         raise ValueError(f"its header says shape {shape}, which does not fit its size of {size} bytes")
 
 
 def header_of(stream: BinaryIO, version: tuple[int, int]) -> tuple[tuple[int, ...], bool, np.dtype[Any]] | None:
-    """The shape, the order and the type in the header after the magic; None if the format version is for named
-    fields.
+    """The shape, the order and the type in the header of an NPY file.
+
+    The result is None if the format version is for arrays with named fields.
     """
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
@@ -95,7 +96,7 @@ def header_of(stream: BinaryIO, version: tuple[int, int]) -> tuple[tuple[int, ..
         shape, fortran, dtype = readers[version](stream)
     except (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError) as error:
         # numpy parses a header as Python, which may raise errors other than ValueError.
-        raise ValueError(f"its header is not that of an NPY file: {type(error).__name__}") from None
+        raise ValueError(f"its header is not a valid NPY header: {type(error).__name__}") from None
     return shape, fortran, dtype
 
 
@@ -106,8 +107,8 @@ def _require_member_size(arrays: Any, name: str) -> None:
         return
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError("its arrays must be stored or deflated, as numpy.savez and numpy.savez_compressed do")
-    # The archive also states how large a member is, and deflate expands nothing by more than this factor.
+    # The archive states the size of a member. It cannot be larger than its compressed size times the largest expansion.
     if member.file_size > _DEFLATE_RATIO * max(member.compress_size, 1):
-        raise ValueError(f"its array {name!r} is said to have {member.file_size} bytes, which its archive cannot hold")
+        raise ValueError(f"its array {name!r} claims to have {member.file_size} bytes, which its archive cannot hold")
     with arrays.zip.open(member) as stream:
         require_size(stream, member.file_size)

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, whose columns have types; these are as public as their names."""
+"""Parquet and Arrow files. Their columns have types, which are public like the names of the columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["pyarrow", "read_columnar"]
 
 
 def pyarrow() -> Any:
-    """The library pyarrow, which an extra installs."""
+    """The library pyarrow, or an error that explains how to install it."""
     try:
         import pyarrow  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
@@ -31,7 +31,7 @@ def read_columnar(
     intake: Intake,
     beside: Sequence[str | int] = (),
 ) -> Records:
-    """The wanted columns of numbers, or a single column of lists of numbers, and the label columns."""
+    """Read the chosen columns of numbers, or a single column of lists of numbers, and the label columns."""
     arrow = pyarrow()
     import pyarrow.feather as feather  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as parquet  # type: ignore[import-untyped, unused-ignore]

@@ -1,4 +1,4 @@
-"""Delimited text, line by line. Only the header and the caller's options decide how the records are read."""
+"""Delimited text, read line by line. Only the header and the caller's options decide how records are read."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ HINT = (
     "number is private (--neighbours add_remove, groups) leave them out with 'drop'"
 )
 
-# What spreadsheets and data frames write for a missing value.
+# Texts that spreadsheets and data frames write for a missing value.
 _MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 # Delimiters that a header may have. A space is not among them, because names may contain spaces.
 _DELIMITERS = (",", ";", "\t", "|")
 
-# The longest line. A line holds one record, and a million coordinates take less. A file without line ends must not fill
-# the memory.
+# The largest length of a line. A line holds one record, and a million coordinates are shorter. The limit keeps a file
+# without line ends from filling the memory.
 _LINE_BYTES = 1 << 26
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -39,7 +39,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Dialect:
-    """How numbers and cells are written. The delimiter is None if the header decides it."""
+    """The way in which numbers and cells are written. The delimiter is None if the header decides it."""
 
     delimiter: str | None
     decimal: str
@@ -60,21 +60,21 @@ class Dialect:
                 f"decimal sign {decimal!r}"
             )
         try:
-            # Lines are found before they are decoded, so that no record can reach into the next line.
+            # Lines are separated before they are decoded, so that a record cannot extend into the next line.
             plain = encoding.lower().replace("_", "-").removesuffix("-sig")
             if "\n,;0".encode(plain) != b"\n,;0" or b"0".decode(plain) != "0":
                 raise ValueError(
                     f"encoding must write ASCII as single bytes, got {encoding!r}; convert the file to UTF-8"
                 )
         except LookupError:
-            raise ValueError(f"encoding must be one that Python knows, such as 'latin-1', got {encoding!r}") from None
+            raise ValueError(f"encoding must be an encoding of Python, such as 'latin-1', got {encoding!r}") from None
         return cls(named, decimal, plain)
 
     def number(self, cell: str) -> float:
         """A cell as a double, or a `ValueError`."""
         if self.decimal == ",":
             if "." in cell:
-                raise ValueError("a point where the decimal sign is a comma")
+                raise ValueError("a point in a number although the decimal sign is a comma")
             cell = cell.replace(",", ".")
         return read_number(cell)
 
@@ -85,13 +85,13 @@ class Dialect:
             return math.nan
 
     def split(self, line: str) -> list[str]:
-        """The cells of one line; a quote that is not closed in the line raises a `csv.Error`."""
+        """The cells of one line. A quote that is not closed in the line raises a `csv.Error`."""
         if '"' not in line:
             return line.split(self.delimiter)
         return next(csv.reader([line], delimiter=self.delimiter or ",", strict=True))
 
     def settled(self, first: str, is_header: bool | None) -> Dialect:
-        """The dialect with a delimiter: the given one, or the only one in the header; a record may not decide it."""
+        """The dialect with a delimiter: the given delimiter, or the only delimiter that occurs in the header."""
         if self.delimiter is not None:
             return self
         if is_header is False:
@@ -112,7 +112,7 @@ class Dialect:
 
 
 class _Asked(NamedTuple):
-    """How the caller wants a file to be read."""
+    """The caller's options for reading a file."""
 
     dialect: Dialect
     header: bool | None
@@ -129,7 +129,7 @@ def read_delimited(
     intake: Intake,
     beside: Sequence[str | int] = (),
 ) -> Records:
-    """The wanted columns of all records, and the label columns."""
+    """Read the chosen columns of all records, and the label columns."""
     asked = _Asked(dialect, header, wanted, intake, beside)
     return _read_unattended(stream, asked) if intake.unattended else _read_attended(stream, asked)
 
@@ -148,10 +148,11 @@ def _records(
 
 
 def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool:
-    """A first line of names is a header, and one of numbers is a record; in any other case the caller must say.
+    """Whether the first line is a header. A line of names is a header, and a line of numbers is a record.
 
-    In an unattended run the first line may only be a header; otherwise a record would decide what it is. The first name
-    may be blank: pandas and R write the numbers of the rows below it.
+    In any other case the caller must pass `header`. In an unattended run a first line of numbers is an error, because
+    otherwise a record would decide whether it is a header. The first name may be blank, because pandas and R write a
+    column of row numbers without a name.
     """
     numbers = sum(not math.isnan(dialect.number_or_nan(cell)) for cell in first)
     missing = any(cell.strip().lower() in _MISSING for i, cell in enumerate(first) if i or cell.strip())
@@ -160,18 +161,18 @@ def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool
     if numbers or missing:
         what = "has only numbers" if numbers == len(first) else "is neither all names nor all numbers"
         raise ValueError(
-            f"the first line {what}: say whether it is a header, header=True or False (--header or --no-header)"
+            f"the first line {what}: state whether it is a header, header=True or False (--header or --no-header)"
         )
     return True
 
 
-# With a curator, every error is named.
+# Reading with a curator, who sees every error.
 
 
 def _read_attended(stream: BinaryIO, asked: _Asked) -> Records:
     dialect, header, wanted, _, beside = asked
     lines = _decoded(_lines(stream, unattended=False), dialect.encoding)
-    # Without a header the first line is a record even if it is blank: a missing value of a single column.
+    # Without a header, even a blank first line is a record: a missing value in a file with one column.
     skipped, first = next(((i, line) for i, line in enumerate(lines) if header is False or line.strip()), (0, None))
     if first is None:
         raise ValueError("the file is empty")
@@ -192,7 +193,7 @@ def _read_attended(stream: BinaryIO, asked: _Asked) -> Records:
         texts: list[list[str]] = [[] for _ in others]
         records = rows if named else chain([row], rows)
         for row in records:
-            # A blank line is not a record, but in a file of one column it is a missing value.
+            # A blank line is not a record, except in a file with one column, in which it is a missing value.
             if row or len(names) == 1:
                 row = row or [""]
                 count += 1
@@ -210,7 +211,7 @@ def _read_attended(stream: BinaryIO, asked: _Asked) -> Records:
 def _lines(stream: BinaryIO, unattended: bool) -> Iterator[bytes]:
     """The lines.
 
-    A line longer than `_LINE_BYTES` raises an error that names it, or becomes blank in an unattended run.
+    A line longer than `_LINE_BYTES` raises an error with its number, or becomes blank in an unattended run.
     """
     number = 0
     while raw := stream.readline(_LINE_BYTES):
@@ -219,7 +220,7 @@ def _lines(stream: BinaryIO, unattended: bool) -> Iterator[bytes]:
             yield raw
             continue
         if not unattended:
-            raise ValueError(f"line {number} has more than {_LINE_BYTES >> 20} MiB: this is no delimited text")
+            raise ValueError(f"line {number} has more than {_LINE_BYTES >> 20} MiB: this is not delimited text")
         while (rest := stream.readline(_LINE_BYTES)) and not rest.endswith(b"\n"):
             pass
         yield b"\n"
@@ -241,7 +242,9 @@ def _cell(cell: str, dialect: Dialect, where: str, name: str) -> float:
     except ValueError:
         if cell.strip().lower() not in _MISSING:
             comma = "; if the comma is a decimal sign, decimal=',' (--decimal ,)" if "," in cell else ""
-            point = "; the decimal sign is a comma, as told" if dialect.decimal == "," and "." in cell else ""
+            point = (
+                "; the decimal sign is a comma, as decimal= states" if dialect.decimal == "," and "." in cell else ""
+            )
             raise ValueError(
                 f"{where}, column {name!r}: {cell[:40]!r} is not a number; choose the columns with numbers, "
                 f"columns=[...] (--columns){point or comma}"
@@ -252,7 +255,7 @@ def _cell(cell: str, dialect: Dialect, where: str, name: str) -> float:
     raise ValueError(f"{where}, column {name!r}: the value is {'missing' if math.isnan(value) else 'infinite'}; {HINT}")
 
 
-# Unattended: after the header there are no errors, and every line is a record of its own.
+# Unattended reading: after the header there are no errors, and every line is a separate record.
 
 
 def _read_unattended(stream: BinaryIO, asked: _Asked) -> Records:

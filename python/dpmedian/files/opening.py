@@ -1,8 +1,9 @@
-"""`open_points` opens files without loading them. NPY and Arrow files are read in place; others are converted to a
-cache.
+"""`open_points` opens files without loading them.
 
-A cache belongs to this process: it is a temporary file that only its user can read. Its name is removed before the
-first record is written, so that nothing is left behind however the process ends.
+NPY and Arrow files are read in place. Other files are converted to a cache.
+
+A cache belongs to this process. It is a temporary file that only the user of the process can read. Its name is removed
+before the first record is written, so that no file is left when the process ends for any reason.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dpmedian.sources.records import Records
 
 __all__ = ["open_points"]
 
-# The number of values that are converted together: some MiB.
+# The number of values that are converted together (some MiB).
 _BLOCK = 1 << 20
 
 Wanted = Sequence[str | int] | None
@@ -54,27 +55,28 @@ def open_points(
     d: int | None = None,
     progress: Show = None,
 ) -> FileRecords | Records:
-    """Open a file of points, one per row, for releases that read it in blocks: the memory does not grow with the file.
+    """Open a file of points, one per row. Releases read the file in blocks, so the memory does not grow with the file.
 
     NPY files of float32 and float64, and uncompressed Arrow files without missing values, are read in place. Other
-    Arrow files and Parquet, as one file or a folder, are converted once to a file without a name in the folder `cache`;
-    only this user can read it, and it disappears when the process ends. Text and NPZ archives are loaded.
+    Arrow files, and Parquet files or folders, are converted once to a temporary file in the folder `cache`. Only the
+    user can read this file, and it disappears when the process ends. Text and NPZ archives are loaded into memory.
 
     Parameters
     ----------
     path : path or list of paths
-        The file, or the folder or list of files whose rows are read one file after the other; the files of a folder are
+        The file, or a folder or list of files. Several files are read one after the other; the files of a folder are
         sorted by name.
     columns : list of str or int, optional
-        Columns by name, or by number from 1; all by default.
+        Columns by name, or by number from 1. The default is all columns.
     nonfinite : {"raise", "center", "drop"}
-        What happens to cells that are not finite numbers, as in `read_points`.
+        The treatment of cells that are not finite numbers, as in `read_points`.
     header, name, format, delimiter, decimal, encoding : optional
         As in `read_points`.
     cache : path, optional
-        The folder for a conversion; by default the system's folder for temporary files.
+        The folder for a conversion. The default is the system's folder for temporary files.
     d : int, optional
-        The public dimension, if no record may decide it.
+        The public dimension. It is checked if it is given. It is required in an unattended run if otherwise a record
+        would decide it.
     progress : bool or callable, optional
         None shows a bar on a terminal while a conversion takes more than two seconds.
 
@@ -92,7 +94,7 @@ def open_points(
     single = Path("-" if several else cast(str, path))
     stdin = not several and os.fspath(single) == "-"
     if cache is not None and (stdin or kind not in ("arrow", "feather", "parquet")):
-        raise ValueError("cache= (--cache) is for Arrow and Parquet files: others, and stdin, are not converted")
+        raise ValueError("cache= (--cache) is for Arrow and Parquet files: other files and stdin are not converted")
     stays = not stdin and all(option is None for option in text.values())
     drop = nonfinite == "drop"
     opened: FileRecords | None = None
@@ -111,13 +113,13 @@ def open_points(
         raise ValueError(f"{named(path)} cannot be read as {kind}, it may be damaged: {error}") from error
     except OSError as error:
         if error.errno is not None:
-            raise  # Errors of the system, such as a full disk, already name the file.
+            raise  # Errors of the operating system, such as a full disk, already name the file.
         raise OSError(f"{named(path)}: {error}") from error
     if opened is None:
         told: dict[str, Any] = {**text, "format": format, "d": d}
         return read_points(path, columns=columns, nonfinite=nonfinite, **told)
     if d is not None and opened.shape[1] != d:
-        raise ValueError(f"{named(path)} has {opened.shape[1]} chosen columns, and d = {d} was told")
+        raise ValueError(f"{named(path)} has {opened.shape[1]} chosen columns, but d = {d} was given")
     return opened
 
 
@@ -125,7 +127,7 @@ def open_points(
 
 
 def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
-    """An array of floats in either order; None for any other array."""
+    """Open an NPY file with an array of floats, in C or Fortran order. None for any other array."""
     file = RecordFile(path)
     with path.open("rb") as stream:
         require_size(stream, path.stat().st_size)
@@ -145,10 +147,12 @@ def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
 
 
 def _arrow(path: Path, wanted: Wanted) -> FileRecords | None:
-    """Plain columns of floats; None if something is compressed, missing or of another type."""
+    """Open an Arrow file with columns of floats. None if a column is compressed, has missing values, or has another
+    type.
+    """
     arrow = pyarrow()
     file = RecordFile(path)
-    # The memory map is used to find the columns; it does not read their numbers.
+    # The memory map is only used to find the positions of the columns.
     with arrow.memory_map(os.fspath(path)) as mapped:
         size = mapped.size()
         try:
@@ -185,18 +189,18 @@ def _buffer(arrow: Any, column: Any, base: int, size: int) -> Column | None:
 
 
 def _batches(files: Sequence[Path], kind: str, wanted: Wanted) -> tuple[tuple[str, ...], int, Iterator[Any]]:
-    """The names of the wanted columns, the number of records, and tables of some of them."""
+    """The names of the chosen columns, the number of records, and an iterator over tables of records."""
     arrow = pyarrow()
     read = _parquet if kind == "parquet" else _ipc
     try:
         names = read(arrow, files[0], None)[0]
         places = select(names, wanted)
         if len(set(names)) < len(names):
-            raise ValueError("two columns have one name; rename one of them")
+            raise ValueError("two columns have the same name; rename one of them")
         chosen = [names[i] for i in places]
         parts = [read(arrow, file, chosen) for file in files]
     except arrow.ArrowInvalid as error:
-        raise ValueError(f"this is no complete {kind} file: {error}") from error
+        raise ValueError(f"this is not a complete {kind} file: {error}") from error
     tables = (table for _, _, tables in parts for table in tables)
     return labels(names, places), sum(n for _, n, _ in parts), tables
 
@@ -222,7 +226,7 @@ def _parquet(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
 
 
 def _ipc(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
-    """The same for an Arrow file, one batch after the other."""
+    """The names of the columns, the number of records, and the batches of an Arrow file."""
     with arrow.OSFile(os.fspath(path)) as source:
         reader = arrow.ipc.open_file(source)
         names, n = list(reader.schema.names), reader.count_rows()
@@ -277,11 +281,13 @@ def _cached(
             advance = meter.span()
             for block, found in blocks:
                 if dtype is None:
-                    # A column of lists becomes as many columns as the lists have numbers.
+                    # A column of lists becomes several columns, one for each number of a list.
                     names, d, dtype = found, block.shape[1], block.dtype
                     _require_room(folder, total * d * dtype.itemsize, source)
                 if block.shape[1] != d:
-                    raise ValueError(f"lists must have one length, but from row {n + 1} on they have another")
+                    raise ValueError(
+                        f"all lists must have the same length, but the lists from row {n + 1} on have another length"
+                    )
                 _write(out, np.ascontiguousarray(block, dtype).tobytes(), folder, source)
                 n += len(block)
                 advance(n / max(total, 1))

@@ -1,7 +1,8 @@
 """`read_points` finds the format of a file and reads it.
 
-As long as nothing has been spent, errors name the row and the column: they are for the holder of the data. In
-unattended runs (`nonfinite` "center" or "drop") the content of a record raises no error and is not shown.
+These errors are raised before any budget is spent, and only the holder of the data sees them. So they may name the row
+and the column. In unattended runs (`nonfinite` "center" or "drop") the content of a record never raises an error and is
+never shown.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 FORMATS = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet", "arrow", "feather", "npy", "npz")
 """The formats, by the extensions of file names."""
 
-# What readers raise for truncated or damaged files besides ValueError; numpy parses headers as Python.
+# Errors other than ValueError that readers raise for truncated or damaged files. numpy parses the header of an NPY file
+# as Python, so it may raise a SyntaxError or a TokenError.
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, SyntaxError, tokenize.TokenError)
 
 
@@ -54,43 +56,47 @@ def read_points(
     d: int | None = None,
     labels: Sequence[str | int] = (),
 ) -> Records:
-    """Read points, one per row, from a file, from all files of a folder or a list, or from stdin if the path is "-".
+    """Read points, one per row, from a file, from the files of a folder or a list, or from stdin (path "-").
 
-    `format` is csv, tsv, csv.gz, tsv.gz, parquet, arrow, feather, npy or npz; by default the extension of the file's
-    name, or csv for stdin. `columns` selects by name or by number from 1; a text is a name if there is such a name, and
-    an integer is always a number. `name` selects an array of an NPZ file. A single column of lists in a Parquet or
-    Arrow file becomes as many columns as the lists have numbers.
+    `format` is csv, tsv, csv.gz, tsv.gz, parquet, arrow, feather, npy or npz. The default is the extension of the file
+    name, and csv for stdin. An integer in `columns` is a column number, counted from 1. A text is a column name, or a
+    column number if no column has this name. `name` selects an array of an NPZ file. A single column of lists in a
+    Parquet or Arrow file becomes several columns, one for each number of a list.
 
-    Delimited text: the first line that is not blank is the header. With `header=None`, a first line with numbers only
-    is a record instead, and one with both names and numbers raises an error; `header=True` or `header=False` decides.
-    The delimiter is the one among comma, semicolon, tab and bar that occurs in the header, unless it is given. A file
-    without a header has commas (tabs for tsv) by default. `decimal` is "." or ",", and `encoding` is UTF-8 by default.
-    Blank lines are not records, except in a file with one column, in which they are missing values.
+    Delimited text: by default, the first line that is not blank is the header. If this line has only numbers, it is a
+    record, and if it has both names and numbers, an error is raised. `header=True` or `header=False` states whether
+    there is a header. The delimiter of a tsv file is a tab. In other files it is the delimiter that occurs in the
+    header (a comma, a semicolon, a tab or a bar), unless `delimiter` is given. Without a header, or if none of these
+    occurs, the delimiter is a comma, or a semicolon with `decimal=","`. `decimal` is "." or ",". The default `encoding`
+    is UTF-8. Blank lines are not records, except in a file with one column, in which they are missing values.
 
     With `nonfinite="raise"` an error names the first cell that is missing, infinite or not a number. With "center" and
-    "drop" such cells become NaN or stay infinite, for a run that replaces or drops their records. Then no record can
-    cause an error, be shown, or decide how others are read. Every line after the header is one record, including blank
-    lines, and quotes end with their line. A line with another number of cells becomes NaN. A first line with numbers
-    only is an error unless `header` is given. A file without a header needs `columns` by number or the dimension ``d``,
-    and so do lists of no fixed length.
+    "drop" such cells become NaN or stay infinite, for a run that replaces or drops their records. Then a record can
+    neither cause an error, nor be shown, nor decide how other records are read. Every line after the header is one
+    record, including blank lines, and a quoted cell cannot continue on the next line. A line with another number of
+    cells becomes NaN. A first line with only numbers is an error unless `header` is given. A file without a header
+    needs `columns` by number or the dimension ``d``. A column of lists without a fixed length needs ``d``.
 
     Parameters
     ----------
     path : path, list of paths, or "-" for stdin
-        The file, or the folder or list of files whose rows are read one file after the other. In a folder all files of
-        one format count, including those in subfolders; names that begin with "_" or "." are skipped.
+        The file, or a folder or list of files. Several files are read one after the other. Of a folder and its
+        subfolders, all files are read that have one of the formats (or the given `format`); if there are files of
+        several formats, an error is raised. Names that begin with "_" or "." are skipped.
     columns : list of str or int, optional
-        Columns by name, or by number from 1; all by default.
+        Columns by name, or by number from 1. The default is all columns. Names are looked up in every file, and numbers
+        count the columns of every file.
     header : bool, optional
         Whether delimited text has a header.
     name : str, optional
         An array of an NPZ file.
     nonfinite : {"raise", "center", "drop"}
-        What happens to cells that are not finite numbers.
+        The treatment of cells that are not finite numbers.
     format, delimiter, decimal, encoding : str, optional
-        How the file is written, if its name or its header does not determine it.
+        Properties of the file, if its name or its header does not determine them.
     d : int, optional
-        The public dimension, if no record may decide it.
+        The public dimension. It is checked if it is given. It is required in an unattended run if otherwise a record
+        would decide it.
     labels : list of str or int, optional
         Columns that hold ids or names of groups, by name or by number from 1. Blanks around a label are ignored, and an
         empty label is missing.
@@ -124,27 +130,29 @@ def read_points(
             else:
                 records = read_columnar(stream, kind, columns, intake, labels)
         except _DAMAGED as error:
-            raise ValueError(f"{named(path)} is no complete {kind} file: {error}") from error
+            raise ValueError(f"{named(path)} is not a complete {kind} file: {error}") from error
         except (MemoryError, NotImplementedError) as error:
             raise ValueError(f"{named(path)} cannot be read as {kind}, it may be damaged: {error}") from error
         except (ValueError, TypeError) as error:
             raise (ValueError if isinstance(error, ValueError) else TypeError)(f"{named(path)}: {error}") from error
     if d is not None and records.array.shape[1] != d:
-        raise ValueError(f"{named(path)} has {records.array.shape[1]} chosen columns, and d = {d} was told")
+        raise ValueError(f"{named(path)} has {records.array.shape[1]} chosen columns, but d = {d} was given")
     if not intake.unattended:
         _require_finite(records, path)
     return records
 
 
 def _joined(files: Sequence[Path], columns: Sequence[str | int] | None, options: Mapping[str, Any]) -> Records:
-    """The rows of several files. The columns of the first file are read from all files, by name."""
+    """The rows of several files. Without `columns`, the columns of the first file are read from all files, by name."""
     parts: list[Records] = []
     for file in files:
         first = parts[0] if parts else None
         chosen = columns if first is None or columns is not None else list(first.columns or ())
         parts.append(read_points(file, columns=chosen, **options))
         if parts[-1].shape[1] != parts[0].shape[1]:
-            raise ValueError(f"{named(file)} has {parts[-1].shape[1]} columns, and the first file {parts[0].shape[1]}")
+            raise ValueError(
+                f"{named(file)} has {parts[-1].shape[1]} columns, but the first file has {parts[0].shape[1]}"
+            )
     found = {name: Labels.joined([part.labels[name] for part in parts]) for name in parts[0].labels}
     return Records(np.concatenate([part.array for part in parts]), parts[0].columns, labels=found)
 
@@ -158,6 +166,8 @@ def files_of(path: Any, told: str | None) -> tuple[list[Path], str]:
     """The files of a folder or a list, and their common format."""
     if isinstance(path, (list, tuple)):
         files = [Path(file) for file in path]
+        if not files:
+            raise ValueError("the list of files is empty")
         kinds = {file_format(file, told) for file in files}
         where = "the list"
     else:
@@ -178,8 +188,9 @@ def files_of(path: Any, told: str | None) -> tuple[list[Path], str]:
 def _visible_files(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
     """The files of a folder that belong to its data.
 
-    A file or folder whose name begins with "_" or "." is skipped, as pyarrow, pandas and Spark do: it is temporary, a
-    checkpoint or metadata (`_temporary`, `.ipynb_checkpoints`), and copies of rows would give a person several records.
+    A file or folder whose name begins with "_" or "." is skipped, as in pyarrow, pandas and Spark. Such files are
+    temporary files, checkpoints or metadata (`_temporary`, `.ipynb_checkpoints`). They may contain copies of rows, and
+    reading the copies would give a person several records.
     """
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(("_", "."))]
@@ -219,7 +230,7 @@ def file_format(path: str | os.PathLike[str], told: str | None) -> str:
     found = told or ending
     if found is None:
         raise ValueError(
-            f"cannot tell the format of {Path(path).name!r} from its name: say it, format=... (--format), one of "
+            f"cannot tell the format of {Path(path).name!r} from its name: pass format=... (--format), one of "
             f"{', '.join(FORMATS)}"
         )
     return found
@@ -227,14 +238,14 @@ def file_format(path: str | os.PathLike[str], told: str | None) -> str:
 
 def _advice(path: str) -> str:
     if "://" in path:
-        return "; of a remote file pass what reads it, such as pyarrow.dataset.dataset(...) or polars.scan_parquet(...)"
+        return "; for a remote file, pass a reader such as pyarrow.dataset.dataset(...) or polars.scan_parquet(...)"
     if any(sign in path for sign in "*?["):
-        return "; of a pattern pass the list of files, sorted(glob.glob(...))"
+        return "; for a pattern, pass the list of files, sorted(glob.glob(...))"
     return ""
 
 
 def _is_device(path: str | os.PathLike[str]) -> bool:
-    """Whether this is a device such as /dev/zero. Terminals and pipes do not count, because they end."""
+    """Whether this is a device such as /dev/zero. Terminals and pipes are no such devices, because they end."""
     mode = os.stat(path).st_mode
     if stat.S_ISBLK(mode):
         return True

@@ -1,1 +1,1 @@
-"""Medians of groups: one plan and one charge for all groups, and a release or a failure for each."""
+"""Medians of groups. There is one plan and one charge for all groups, and a release or a failure for each group."""

@@ -38,11 +38,12 @@ from dpmedian.trace import Trace, trace_of
 
 __all__ = ["GroupsPlan", "budget_of_one", "contributions", "plan_for_groups"]
 
-# The share of delta for groups that are shown although they have a single contribution. The threshold hardly depends on
-# it, and the rest hardly changes epsilon. key_selection.md says more.
+# The share of delta for the event that a group with a single contribution is shown. The threshold hardly depends on
+# this share, and epsilon hardly depends on the rest. key_selection.md has the details.
 _SELECTION_DELTA = 0.1
 
-# With more groups per unit no budget is left for each; a plan shows the effect of up to 16 groups per unit.
+# The largest number of groups per unit (with more groups, each would have almost no budget), and the largest number
+# whose effect a plan shows.
 _MOST_GROUPS, _MOST_SHOWN_GROUPS = 2**20, 16
 
 
@@ -50,9 +51,9 @@ _MOST_GROUPS, _MOST_SHOWN_GROUPS = 2**20, 16
 class GroupsPlan(Shown, Recorded):
     """Calibrated releases of groups. `run` spends the budget on data.
 
-    Made by `dpmedian.plan_groups`. `plans` has the plan of each group, in the order of `keys`; groups with the same
-    guess of their size share a plan. If nobody has listed the keys, `keys` is None, and `plans` has one plan for all
-    groups, whose first stage selects the groups that are shown. A unit contributes to at most `max_groups_per_unit`
+    `dpmedian.plan_groups` makes such plans. `plans` has the plan of each group, in the order of `keys`. Groups with the
+    same guess of their size share a plan. If the keys were not listed, `keys` is None, and `plans` has one plan for all
+    groups. Its first stage selects the groups that are shown. A unit contributes to at most `max_groups_per_unit`
     groups.
     """
 
@@ -65,7 +66,7 @@ class GroupsPlan(Shown, Recorded):
 
     @property
     def parameters(self) -> PublicParameters:
-        """The parameters of the first group; other groups differ in the guess of their size only."""
+        """The parameters of the first group. The parameters of other groups differ only in the guess of their size."""
         return self.plans[0].parameters
 
     @property
@@ -75,19 +76,20 @@ class GroupsPlan(Shown, Recorded):
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
-        """The cost of all groups together: of as many groups as a unit contributes to, or changes."""
+        """The cost of all groups together. A unit changes only a few groups, so it is the cost of these few groups."""
         together = cost_of_groups((plan.cost for plan in self.plans), self.max_groups_per_unit, self.neighbours)
         return together.asked(self.budget.epsilon, self.budget.delta)
 
     @property
     def selection(self) -> KeySelection | None:
-        """The release that selects the groups that are shown, if nobody has listed the keys."""
+        """The release that selects the groups that are shown. None if the keys were listed."""
         calibrated = self.plans[0].calibrated
         size = calibrated.size if isinstance(calibrated, PrivateSize) else None
         return size if isinstance(size, KeySelection) else None
 
     def contribution_choices(self) -> dict[int, GroupsPlan]:
-        """The same plan for other values of `max_groups_per_unit`: 1, 2, 4, ... and its own. Nothing is spent.
+        """The same plan for other values of `max_groups_per_unit`: 1, 2, 4, ... and the value of this plan. Nothing is
+        spent.
 
         The groups that a unit contributes to share the budget, so a larger number means more noise in each group. It is
         useful if units have rows in several groups. All plans use the guess of the first group.
@@ -97,7 +99,9 @@ class GroupsPlan(Shown, Recorded):
         found = {}
         for most in sorted(doubled | {self.max_groups_per_unit} if self.parameters.unit != RECORD else {1}):
             parameters = replace(self.parameters, budget=self.budget, lone_delta=None, n=None)
-            with contextlib.suppress(ValueError):  # Divided by so many groups, the budget may fit no lattice.
+            with contextlib.suppress(
+                ValueError
+            ):  # Divided among so many groups, the budget may be too small for any lattice.
                 found[most] = plan_for_groups(
                     self.keys,
                     parameters,
@@ -110,7 +114,7 @@ class GroupsPlan(Shown, Recorded):
         return found
 
     def refuse_if_hopeless(self) -> None:
-        """Raises, before anything is spent, if every group would be useless at its guessed size."""
+        """Raise an error, before anything is spent, if every group would be useless at its guessed size."""
         plans = set(self.plans)
         if all(hopeless(plan.calibrated, plan.parameters) is not None for plan in plans):
             self.plans[0].refuse_if_hopeless()
@@ -131,14 +135,14 @@ class GroupsPlan(Shown, Recorded):
         sample_weight: Any = None,
         columns: Sequence[str | int] | None = None,
     ) -> Releases:
-        """Spends the budget on these points: one charge for all groups, before any of them runs.
+        """Spend the budget on these points. All groups are charged together before any of them runs.
 
         Parameters
         ----------
         points : array, data frame, Arrow table, or a Dask array or data frame
             One row for each label.
         by : the name of a column or a list of names, or one label for each row
-            The group of each row; rows whose label is not a key are left out.
+            The group of each row. Rows whose label is not a key are left out.
         unit, unit_reduce, ledger, seed, progress, nonfinite, name, sample_weight, columns
             As in `geometric_medians`.
 
@@ -177,7 +181,7 @@ class GroupsPlan(Shown, Recorded):
             else:
                 order = dict(enumerate(self.keys))
                 run = {place: functools.partial(self._listed, place, session) for place in order}
-            # How many groups occur in the data is private; how many are shown is released.
+            # The number of groups in the data is private. The number of groups that are shown is released.
             with Progress(float(len(order)), progress) as meter:
                 for block in self._blocks(grouped, sorted(order), nonfinite):
                     places = list(block)
@@ -210,7 +214,7 @@ class GroupsPlan(Shown, Recorded):
         return grouped.blocks(groups, self.parameters, nonfinite, whole)
 
     def _group(self, place: int, key: Hashable, session: Session) -> _Group:
-        """Return a group with a tape of its own, before its records are opened."""
+        """Return a group with its own tape. Its records are not opened yet."""
         plan = self.plan_of(key)
         tape = session.part(plan.cost, _label(key))
         return _Group(place, key, plan, tape, Coins.of(tape.hidden()) if plan.parameters.weighted else None)
@@ -218,20 +222,20 @@ class GroupsPlan(Shown, Recorded):
     def _listed(
         self, place: int, session: Session, opened: Callable[[], Source]
     ) -> tuple[MethodResult | ReleaseFailed, Trace]:
-        """Open a listed group and run it: only the groups that run at the moment are in memory twice."""
+        """Open a listed group and run it. Only the groups that run at the moment are in memory twice."""
         if self.keys is None:
-            raise ValueError("groups that nobody has listed are selected first")
+            raise ValueError("groups without listed keys are selected first")
         return self._group(place, self.keys[place], session).run(opened)
 
     def _shown(self, grouped: GroupRecords, session: Session, nonfinite: str) -> list[_Group]:
-        """The groups that are shown if nobody has listed them; their order depends on their keys alone.
+        """The groups that are shown if the keys were not listed. Their order depends on their keys alone.
 
-        Only groups with a contribution are candidates, and nothing remains of groups that are not shown:
+        Only groups with a contribution are candidates, and all data of groups that are not shown are dropped.
         mechanisms/key_selection.md has the proof.
         """
         (plan,), selection = self.plans, self.selection
         if selection is None or grouped.labels is None or not isinstance(plan.calibrated, PrivateSize):
-            raise ValueError("groups that nobody has listed need a plan with keys=None")
+            raise ValueError("groups without listed keys need a plan with keys=None")
         shown = []
         for block in self._blocks(grouped, grouped.occurring, nonfinite):
             for place, opened in block.items():
@@ -251,11 +255,13 @@ class GroupsPlan(Shown, Recorded):
         seeded: bool,
         trace: Trace,
     ) -> Release | ReleaseFailed:
-        """Return what a caller sees of a group. If its noisy size is below the minimum, only that is shown."""
+        """Return the result of a group for the caller. If the noisy size is below the minimum, the result is a failure
+        with the size.
+        """
         plan, size = self.plan_of(key), outcome.size
         own = key_text(key) if name is None else f"{name}: {key_text(key)}"
         if self.minimum is not None and size is not None and size < self.minimum:
-            message = f"about {size} contributions were seen (a noisy number), fewer than minimum = {self.minimum}"
+            message = f"about {size} contributions were seen (a noisy number), which is below minimum = {self.minimum}"
             return ReleaseFailed(message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded)
         told: dict[str, Any] = {"name": own, "seeded": seeded, "trace": trace}
         if not isinstance(outcome, ReleaseFailed):
@@ -265,7 +271,7 @@ class GroupsPlan(Shown, Recorded):
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """A group with a tape of its own, the coins that round its weights, and the noisy size if it was released."""
+    """A group with its own tape, the coins that round its weights, and the noisy size if it was released."""
 
     place: int
     key: Hashable
@@ -275,11 +281,11 @@ class _Group:
     size: int | None = None
 
     def weighted(self, source: Source) -> Source:
-        """Return the records with their weights, if they have any."""
+        """Return the records with their weights, if they have weights."""
         return source if self.coins is None else source.weighted(self.coins)
 
     def run(self, opened: Callable[[], Source]) -> tuple[MethodResult | ReleaseFailed, Trace]:
-        """Return the result, with positions in degrees on the sphere, or the failure as a value; and the trace."""
+        """Return the result or the failure, and the trace. On the sphere, positions are in degrees."""
         calibrated, finish = self.plan.calibrated, finishing(self.plan.parameters)
         try:
             source = self.weighted(opened())
@@ -310,14 +316,14 @@ def plan_for_groups(
     minimum: int | None,
     neighbours: Neighbours,
 ) -> GroupsPlan:
-    """The plans of groups. A unit contributes to several groups, which together cost the budget of the parameters.
+    """The plans of groups. The groups that a unit contributes to cost together the budget of the parameters.
 
-    `neighbours` is the relation of all groups together. The parameters, and the plan of one group, are always for
-    "add_remove": a replaced unit may leave one group and enter another.
+    `neighbours` is the relation for all groups together. The parameters and the plan of one group are always for
+    "add_remove", because a replaced unit may leave one group and enter another.
     """
     most = contributions("max_groups_per_unit", max_groups_per_unit, keys)
     if most > 1 and parameters.unit == RECORD:
-        raise ValueError("max_groups_per_unit needs unit=: a single record is in one group")
+        raise ValueError("max_groups_per_unit needs unit=, because a single record is in one group only")
     guesses = _guesses(keys, n)
     different = list(dict.fromkeys(guesses))
     budget = parameters.budget
@@ -328,15 +334,19 @@ def plan_for_groups(
     plans = {guess: make_plan(_at(one, guess, shared), method) for guess in different}
     made = GroupsPlan(keys, tuple(plans[guess] for guess in guesses), budget, most, neighbours=neighbours)
     if keys is None and made.selection is None:
-        raise ValueError(f"keys=None needs noisy sizes, and method {made.method!r} releases none; use another method")
+        raise ValueError(
+            f"keys=None needs noisy sizes, but method {made.method!r} does not release sizes; use another method"
+        )
     if not budget.fits(made.cost):
-        raise RuntimeError("the groups together exceed the budget: this is an error of dpmedian, nothing was spent")
+        raise RuntimeError("the groups together exceed the budget: this is an error in dpmedian, and nothing was spent")
     if minimum is None:
         return made
     if whole("minimum", minimum) < 1:
         raise ValueError(f"minimum must be at least 1, got {minimum}")
     if not all(isinstance(plan.calibrated, PrivateSize) for plan in made.plans):
-        raise ValueError(f"minimum needs noisy sizes, and method {made.method!r} releases none; use another method")
+        raise ValueError(
+            f"minimum needs noisy sizes, but method {made.method!r} does not release sizes; use another method"
+        )
     return replace(made, minimum=minimum)
 
 
@@ -344,7 +354,7 @@ def _lone_delta(budget: Budget, most: int) -> float:
     """The bound on the probability that one group with a single contribution is shown."""
     if not budget.delta:
         raise ValueError(
-            "without keys= (--keys) groups are selected by a noisy size, which needs a delta, and the budget is "
+            "without keys= (--keys) groups are selected by a noisy size, which needs a delta, but the budget is "
             f"{budget}: pass delta, for example 1e-6, or list the keys"
         )
     share = budget.delta * (_SELECTION_DELTA if budget.rho is None else 1.0)
@@ -373,9 +383,7 @@ def _at(parameters: PublicParameters, guess: int | None, budget: Budget) -> Publ
 def budget_of_one(
     parameters: PublicParameters, method: str, guesses: list[int | None], most: int, relation: Neighbours = "add_remove"
 ) -> Budget:
-    """The budget of one group, such that all groups that a unit contributes to, or changes, cost the budget
-    together.
-    """
+    """The budget of one group, such that all groups that a unit changes together cost the whole budget."""
     budget, lone_delta = parameters.budget, parameters.lone_delta
     if budget.pure:
         assert budget.epsilon is not None
@@ -397,5 +405,5 @@ def _pure(epsilon: float) -> PrivacyCost:
 
 
 def _label(key: Hashable) -> bytes:
-    """Return the label of a group in its session, from which the noise of a seeded group follows."""
+    """Return the label of a group in its session. With a seed, the label determines the noise of the group."""
     return "".join(f"{len(text)}:{text}" for text in map(str, key_parts(key))).encode("utf-8", "surrogatepass")

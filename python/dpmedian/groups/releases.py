@@ -18,12 +18,12 @@ __all__ = ["Releases"]
 
 
 class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
-    """What was released for every key, in their order: a `Release`, or `ReleaseFailed` as a value, which is an output.
+    """The released values of all groups: for every key a `Release`, or a `ReleaseFailed`, which is an output, too.
 
-    If nobody has listed the keys, the groups are those that are shown. `by` has the names of the key columns; if there
-    are several, the keys are tuples. `date` says when the releases were made (UTC, ISO 8601). `cost` is the cost of all
-    of them together. A unit contributes to a few groups only, so this cost is far less than the sum of the costs of the
-    releases, each of which is the cost of a single group.
+    The keys keep their order. If the keys were not listed, only the groups that are shown are included. `by` has the
+    names of the key columns. With several key columns, the keys are tuples. `date` is the time of the releases (UTC,
+    ISO 8601). `cost` is the cost of all groups together. It is far less than the sum of the costs of the single groups,
+    because a unit contributes to a few groups only.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
     def __len__(self) -> int:
         return len(self._values)
 
-    # The views of a Mapping would print the whole table.
+    # The views of the class Mapping would print the whole table.
     def keys(self) -> KeysView[Hashable]:
         return self._values.keys()
 
@@ -69,7 +69,7 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
     @property
     def unit(self) -> str:
-        """Whose contribution is protected."""
+        """The protected unit."""
         return self.cost.unit
 
     @property
@@ -110,10 +110,10 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
         The index has the key, with one level for each key column. The columns are: the coordinates of the point; the
         ends of the 95 % interval of each coordinate, such as `x0_low` and `x0_high`; `error_radius`, `scale`, `size`;
-        `outcome`, which is "released" or "failed"; `reason`, which says why there is no point; and `notes`, which
-        say what limits the use of a point. On the sphere `error_km` is the error radius in kilometers. A value that
-        does not exist is missing. If a coordinate has one of these names, the package's column is called
-        `release_size` and so on. Needs pandas.
+        `outcome`, which is "released" or "failed"; `reason`, the reason why there is no point; and `notes`, which state
+        the limits of a point. On the sphere `error_km` is the error radius in kilometers. A value that does not exist
+        is missing. If a coordinate has one of these names, the package's column is called `release_size` and so on.
+        Needs pandas.
         """
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]
@@ -134,15 +134,17 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
         return frame.astype({**dict.fromkeys(numbers, float), size: "Int64"})
 
     def to_csv(self) -> str:
-        """The table of `to_frame` as comma-separated values; the key columns come first. Needs no pandas."""
+        """The table of `to_frame` as comma-separated values. The key columns come first. pandas is not needed."""
         names = self.key_columns
         rows = ([*key_parts(key), *row_of(value, self.columns, self._sphere)] for key, value in self.items())
         return csv_text(rows, [*names, *row_names(self.columns, self._sphere)])
 
     def plot(self, points: Any, by: Any, ax: Any = None) -> Any:
-        """Small multiples: each group's point over its private records, in two dimensions (needs matplotlib)."""
+        """A small picture for each group: its point over its private records, in two dimensions (needs matplotlib)."""
         return picture(self, points, by, ax)
 
     def plot_map(self, ax: Any = None) -> Any:
-        """All released points in one picture, each with its error and its name; nothing private is in it."""
+        """All released points in one picture, each with its error and its name. The picture contains nothing
+        private.
+        """
         return picture(self, None, None, ax)

@@ -15,17 +15,17 @@ __all__ = ["in_parallel"]
 
 Result = TypeVar("Result")
 
-# Fewer runs are faster without starting processes.
+# With fewer runs than this, no processes are started, because this is faster.
 _MANY = 64
 
 
 def in_parallel(work: Sequence[Callable[[], Result]]) -> Iterator[tuple[int, Result]]:
-    """Do all of the work, and return each result with its place, in any order.
+    """Run all of `work`, and yield each result with its index, in any order.
 
-    Runs on few records spend most of their time in the interpreter, and a process runs one interpreter at a time. If
-    processes can be forked, so that they see the records without a copy, there are as many processes as threads. On
-    other systems the runs follow each other. The results are the same either way, because every run has noise of its
-    own.
+    Runs on few records spend most of their time in the Python interpreter, which uses one core per process. On Linux,
+    if there are many runs, several processes are forked, at most one for each thread of the Rust core. They share the
+    memory of the records. Otherwise the runs are made one after the other. The results are the same in both cases,
+    because each run draws its noise from its own random stream, whichever process makes the run.
     """
     count = len(work)
     workers = min(_core.threads(), count)
@@ -41,8 +41,8 @@ def in_parallel(work: Sequence[Callable[[], Result]]) -> Iterator[tuple[int, Res
             reader, writer = context.Pipe(duplex=False)
             process = context.Process(target=_serve, args=(count, work, counter, writer), daemon=True)
             with warnings.catch_warnings():
-                # Python warns of forks in programs with threads. Our threads are keyed by process, and the children
-                # only compute.
+                # Python warns of forks in programs with threads. Here the fork is safe: the Rust core keeps one thread
+                # pool for each process id, so a child does not use the pool of its parent.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process.start()
             writer.close()
@@ -57,7 +57,7 @@ def in_parallel(work: Sequence[Callable[[], Result]]) -> Iterator[tuple[int, Res
 
 
 def _serve(count: int, work: Sequence[Callable[[], Any]], counter: Any, writer: Any) -> None:
-    """Run one piece of work after the other until none is left."""
+    """Run one piece of work after the other until all work is done."""
     _core.set_threads(1)
     try:
         while True:
@@ -88,4 +88,4 @@ def _received(count: int, readers: list[Any]) -> Iterator[tuple[int, Any]]:
             missing -= 1
             yield index, result
     if missing:
-        raise RuntimeError(f"a worker process ended before its work was done: {missing} groups are missing")
+        raise RuntimeError(f"a worker process ended before its work was done: {missing} results are missing")

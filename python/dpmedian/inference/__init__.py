@@ -1,13 +1,13 @@
-"""Confidence regions and axes of the data, computed from what a run released. Everything here is post-processing.
+"""Confidence regions and axes of the data, computed from released values. Everything here is post-processing.
 
 | file | holds |
 |---|---|
-| `moments.py` | what was released: curvature, second moments, directions, and the noise of each |
-| `error.py` | the law of the error that follows from it |
-| `region.py` | a ball and, if it is afforded, an ellipsoid, at any level |
+| `moments.py` | the released values: curvature, second moments, directions, and the noise of each |
+| `error.py` | the distribution of the error, which follows from these values |
+| `region.py` | a confidence region at any level: a ball, and an ellipsoid if the directions are known |
 | `axes.py` | the axes and the shape of the data |
 
-Why the regions cover, and when they do not: inference.md.
+inference.md explains why the regions contain the median with the stated probability, and when they do not.
 """
 
 from dpmedian.inference.axes import Axes, Shape, axes_of, shape_of

@@ -1,6 +1,6 @@
-"""The axes and the shape of the data, from the second moments of the directions that a run has released.
+"""The axes and the shape of the data, from the released second moments of the directions.
 
-Proof of privacy: both are functions of released values, so they cost nothing. Derivation of the bounds: axes.md.
+Privacy: axes and shape are functions of released values, so they cost nothing. axes.md derives the bounds.
 """
 
 from __future__ import annotations
@@ -20,38 +20,39 @@ __all__ = ["Axes", "Shape", "axes_of", "shape_of"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# An eigenvalue stands out if it exceeds the edge of the semicircle of noise and sampling by this factor. The semicircle
-# is exact in many dimensions only; benches/axes.py counts how often isotropic data show an axis.
+# An eigenvalue stands out if it exceeds the edge of the semicircle distribution of noise and sampling errors by this
+# factor. The semicircle is exact only in many dimensions. benches/axes.py counts how often isotropic data show an axis.
 _BEYOND_EDGE = 1.15
 # The 95 % quantile of the standard normal distribution.
 _NORMAL_95 = 1.645
 # Gaps between eigenvalues are reduced by this many standard deviations of an eigenvalue before an angle is bounded.
-# With one standard deviation, bounds of about 25 degrees would hold in nine of ten runs only.
+# With one standard deviation, bounds of about 25 degrees would hold in only nine of ten runs.
 _GAP_CAUTION = 2.0
-# An axis whose angle has a larger bound than this (in degrees) counts as unknown: it could as well be a neighboring
-# axis.
+# An axis whose angle has a larger bound than this (in degrees) counts as unknown, because it may be another axis.
 _LARGEST_ANGLE = 45.0
-# The shape is the fixed point of an iteration that converges linearly; this many steps reach an accuracy of 1e-6 for
-# axes with a ratio of 100:1.
+# The number of steps of the iteration whose fixed point is the shape. The iteration converges linearly, and reaches an
+# accuracy of 1e-6 for axes with a ratio of 100:1.
 _SHAPE_STEPS = 400
-# The number of nodes of the quadrature in log t, and its range: the integrand decays like a power of t at both ends.
+# The number of nodes of the quadrature in log t, and its range. At both ends the integrand decreases like a power of t.
 _NODES, _LOG_RANGE = 600, 40.0
-# On a globe, at least this part of the squared directions is assumed to lie along the surface; noise may hide it.
+# On a globe, at least this part of the squared directions is assumed to lie along the surface, even if noise hides it.
 _LEAST_ALONG_SURFACE = 0.1
-# Eigenvalues of the directions are assumed to be at least this part of their mean; noise may make one negative.
+# Eigenvalues of the directions are assumed to be at least this part of their mean, because noise may make an eigenvalue
+# negative.
 _SMALLEST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """The directions in which the data extend most, strongest first; only directions that stand out of the noise.
+    """The directions in which the data extend most, strongest first. Only directions that stand out of the noise are
+    included.
 
     `vectors` has one unit vector in each row, determined up to its sign. `angles` bounds the angle between each vector
-    and the true axis, in degrees, with 95 % probability. The true axis belongs to the directions of the population from
-    its median, and the bound includes the noise of the release and the sampling of the records. `shares` are the shares
-    of the squared directions along each axis. They sum to 1 over all d axes; without a direction that stands out each
-    share is 1/d. On a globe the coordinates of a vector are east and north. An axis is left out if the data extend
-    nearly as far along another one, because then only the plane of the two is known.
+    and the true axis, in degrees, with 95 % probability. The true axis is the axis of the population, with directions
+    from its median. The bound includes the noise of the release and the sampling of the records. `shares` are the
+    shares of the squared directions along each axis. The sum of the shares of all d axes is 1. If the data extend
+    equally in all directions, each share is 1/d. On a globe the coordinates of a vector are east and north. An axis is
+    left out if the data extend nearly as far along another axis, because then only the plane of the two axes is known.
     """
 
     vectors: Matrix
@@ -80,9 +81,10 @@ class Axes:
 class Shape:
     """The shape of elliptical data: `matrix` is proportional to their covariance, with trace d.
 
-    `standard_deviations` are relative to their root mean square, largest first, along the rows of `vectors`. The shape
-    assumes that the population is elliptical, like a normal or a t distribution. For other populations it describes the
-    elliptical population with the same directions. The contribution of the noise is subtracted as far as it is known.
+    `standard_deviations` are divided by their root mean square, largest first, and belong to the rows of `vectors`. The
+    shape assumes that the population is elliptical, like a normal or a t distribution. For another population, it is
+    the shape of the elliptical population with the same directions. The expected contribution of the noise is
+    subtracted.
     """
 
     matrix: Matrix
@@ -100,7 +102,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class _Spectrum:
-    """The mean second moments of the directions: eigenvalues from the largest, eigenvectors as columns, and their
+    """The mean second moments of the directions: eigenvalues in descending order, eigenvectors as columns, and their
     errors.
     """
 
@@ -111,8 +113,8 @@ class _Spectrum:
 
     @property
     def edge(self) -> float:
-        """The largest difference of an eigenvalue from the mean eigenvalue that isotropic data of this size could
-        show.
+        """The largest difference of an eigenvalue from the mean eigenvalue that is plausible for isotropic data of this
+        size.
         """
         return _BEYOND_EDGE * semicircle(math.hypot(self.noise, self.sampling), len(self.values))
 
@@ -132,8 +134,7 @@ def _spectrum(moments: Moments | None) -> _Spectrum:
         frame = tangent(moments.position)
         frame /= np.linalg.norm(frame, axis=1, keepdims=True)
         matrix = frame @ matrix @ frame.T
-        # Seen from a place on the globe, the records lie around it, so nearly all of their directions are along the
-        # surface.
+        # Seen from a point on the globe, records near the point lie nearly along the surface.
         level = max(float(np.trace(matrix)), _LEAST_ALONG_SURFACE)
         matrix, noise = matrix / level, noise / level
     d = len(matrix)
@@ -142,10 +143,12 @@ def _spectrum(moments: Moments | None) -> _Spectrum:
 
 
 def _without_noise(spectrum: _Spectrum) -> Vector:
-    """The eigenvalues without the contribution of noise: one by one beyond the edge of its semicircle, the others
-    together.
+    """The eigenvalues without the contribution of the noise.
 
-    The semicircle is centered on the bulk of the eigenvalues, because a few large ones lift the mean above all others.
+    Eigenvalues beyond the edge of the semicircle are corrected one by one, and the others together.
+
+    The semicircle is centered at the majority of the eigenvalues, because a few large eigenvalues may raise the mean
+    above all others.
     """
     d = len(spectrum.values)
     edge, most = semicircle(spectrum.noise, d), float(np.median(spectrum.values))
@@ -170,7 +173,7 @@ def axes_of(moments: Moments | None) -> Axes:
             break
         others = np.delete(values, place)
         gaps = np.maximum(np.abs(values[place] - others) - _GAP_CAUTION * total, 0.0)
-        # To first order the axis turns toward each other axis by an independent normal amount.
+        # To first order, the axis is rotated toward each other axis by an independent normal amount.
         variances = 0.5 * spectrum.noise**2 + values[place] * others / size
         with np.errstate(divide="ignore"):
             turned = variances / gaps**2

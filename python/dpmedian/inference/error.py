@@ -1,6 +1,4 @@
-"""The distribution of the error of a released point as an estimate of the population's median; derived in
-inference.md.
-"""
+"""The distribution of the error of a released point as an estimate of the population's median; see inference.md."""
 
 from __future__ import annotations
 
@@ -18,32 +16,32 @@ __all__ = ["KNOWN", "Error", "error_of", "tangent"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# The number of draws of the error. In many dimensions fewer draws suffice, because lengths concentrate: at most so many
-# numbers in all, but at least 1000 draws.
+# The number of draws of the error, the largest number of values in all draws, and the smallest number of draws. In many
+# dimensions fewer draws suffice, because lengths vary less.
 _DRAWS, _NUMBERS, _FEWEST = 8000, 4_000_000, 1000
-# Lower limits: the curvature relative to the number of records, and each eigenvalue of the Hessian relative to the
+# Lower limits of the curvature relative to the number of records, and of each eigenvalue of the Hessian relative to the
 # curvature.
 _FLATTEST, _SOFTEST = 0.02, 0.05
-# Eigenvalues of the Hessian are drawn from their noise, but not below this part of the estimated eigenvalue.
+# Eigenvalues of the Hessian are drawn from their distribution, but not below this part of the estimated eigenvalue.
 _LOWEST = 0.2
 # The directions give the error a shape if the noise of their eigenvalues, relative to their mean, is at most this.
 KNOWN = 0.25
-# For data along a line, squared thickness in radii divided by the part of T that is not along the line; it is twice the
-# logarithm of the length of the line in radii.
+# For data along a line: the squared thickness (in smoothing radii), divided by the part of T that is not along the
+# line. It is about twice the logarithm of the length of the line in smoothing radii.
 _THICKNESS = 3.0
 # A released value below zero is treated as at most this many standard deviations of its noise below zero.
 _BELOW = 5.0
-# The square of lengths is increased by this multiple of d/n.
+# Squared lengths are increased by this multiple of d/n, relative to their size.
 _SPANNED = 0.5
-# The most that hidden agreement adds to the squared error, relative to it; see `_hidden`.
+# The largest relative increase of the squared error by `_hidden`.
 _HIDDEN = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Error:
-    """The error in units of `unit`: one draw in each row, and the covariance if the directions are known.
+    """The error in units of `unit`: one draw in each row, and its covariance if the directions are known.
 
-    `growth` is what the noise of the directions adds to the squared axes of an ellipsoid.
+    `growth` is the amount that the noise of the directions adds to the squared axes of an ellipsoid.
     """
 
     unit: float
@@ -52,23 +50,23 @@ class Error:
     growth: float = 1.0
 
     def seen(self, frame: Matrix) -> Error:
-        """The error in other coordinates, which are a linear function of these."""
+        """The error in other coordinates, which are a linear function of the present coordinates."""
         covariance = None if self.covariance is None else frame @ self.covariance @ frame.T
         return Error(self.unit, self.draws @ frame.T, covariance, self.growth)
 
 
 def error_of(moments: Moments, sampling: bool = True) -> Error:
-    """The error given what was released. For a position it is in degrees to the east and to the north.
+    """The error, given the released values. For a position, it is in degrees to the east and to the north.
 
-    If `sampling` is False, the reference is the median of these records, so only the noise of the release counts. The
-    same moments give the same draws.
+    If `sampling` is False, it is the error relative to the median of the records, so only the noise of the release
+    counts. The same moments always give the same draws.
     """
     error = _in_space(moments, sampling)
     return error if moments.position is None else error.seen(tangent(moments.position))
 
 
 def tangent(position: tuple[float, float, float]) -> Matrix:
-    """The matrix that turns a small step in space into degrees east and north, seen from the center of the globe."""
+    """The matrix that converts a small step in space to degrees east and north."""
     x, y, z = position
     level, length = math.hypot(x, y), math.hypot(x, y, z)
     east = np.array([-y, x, 0.0]) / level if level > 0.0 else np.array([0.0, 1.0, 0.0])
@@ -77,11 +75,12 @@ def tangent(position: tuple[float, float, float]) -> Matrix:
 
 
 def _in_space(moments: Moments, sampling: bool) -> Error:
-    """H^-1 g, where g is the noise of the gradient and, if `sampling`, its sampling error; H is drawn from its own
-    noise.
+    """The error H^-1 g, where g is the noise of the gradient and, if `sampling`, also its sampling error.
 
-    Without sampling only lengths are needed: the draws are in the basis of the Hessian, and there is no covariance. If
-    the error is the same in all directions, the draws are lengths.
+    H is drawn from the distribution of its noise.
+
+    Without sampling only lengths are needed, so the draws are in the basis of the Hessian, and there is no covariance.
+    If the error has the same distribution in all directions, the draws are lengths.
     """
     d, n = moments.d, moments.size
     if moments.curvature is None:
@@ -89,7 +88,7 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
     mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
     values, vectors, doubt = _softness(moments)
     found = mean - values + _across(moments, mean, values, vectors)
-    # The Hessian was measured at another place: at the point itself the softest direction may be softer.
+    # The Hessian was measured at another point. At the released point the smallest eigenvalue may be smaller.
     found[np.argmin(found)] -= moments.away * (mean - found.min())
     found = np.maximum(found, _SOFTEST * mean)
     # From here on vectors are in the basis of the Hessian. The curvature adds the same amount in all directions.
@@ -102,7 +101,8 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
     drawn = found + moments.curvature_noise * rng.normal(size=(count, 1))
     pulled = np.sqrt(rng.chisquare(d, size=(count, 1))) if lengths_only else rng.normal(size=(count, d))
     if even:
-        # The error of the gradient is the same in all directions; products of large matrices would take minutes.
+        # The error of the gradient has the same variance in all directions. This is used because products of large
+        # matrices would take minutes.
         pulled *= math.sqrt(noise + (1.0 / (d * n) if sampling else 0.0))
     else:
         directions, relative = _directions(moments)
@@ -110,11 +110,11 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
         pulled = pulled @ np.linalg.cholesky(within).T
     if doubt.any():
         drawn = drawn + doubt * rng.normal(size=(count, d))
-        # Off the diagonal, the noise turns an error in one direction into a pull in all other directions.
+        # Off the diagonal, the noise of H turns an error in one direction into an error in all other directions.
         squares = (pulled / found) ** 2
         turned = np.maximum(squares.sum(axis=1, keepdims=True) - squares, 0.0)
         pulled = pulled + math.sqrt(0.5) * doubt.max() * np.sqrt(turned) * rng.normal(size=(count, d))
-    # If n records span d directions, the sampling error has an additional part of the order d/n.
+    # The sampling error has an additional part of relative order d/n.
     length = moments.records * math.sqrt(1.0 + (_SPANNED * d / n if sampling else 0.0))
     draws = length * pulled / np.maximum(drawn, _LOWEST * found)
     if not sampling:
@@ -135,15 +135,16 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
 
 
 def _turned(matrix: Matrix, vectors: Matrix | None) -> Matrix:
-    """A matrix in the basis of these vectors, which are columns; without vectors the basis stays as it is."""
+    """A matrix in the basis of these vectors, which are columns. Without vectors the matrix is unchanged."""
     return matrix if vectors is None else np.asarray(vectors.T @ matrix @ vectors)
 
 
 def _softness(moments: Moments) -> tuple[Vector, Matrix | None, Vector]:
     """Eigenvalues and eigenvectors of T without its noise, and the standard deviation that remains for each eigenvalue.
 
-    If the noise shrinks a value to a part of what was released, this part of the variance of the noise remains, as for
-    the mean of a normal distribution whose variance was estimated. If T was not released, it counts as zero.
+    The noise is removed by shrinking each value. If a value is multiplied by a factor, the variance of its noise is
+    multiplied by the same factor, as for the posterior mean of a normal distribution. If T was not released, it counts
+    as zero.
     """
     d, noisy = moments.d, moments.hessian
     if noisy is None:
@@ -156,12 +157,13 @@ def _softness(moments: Moments) -> tuple[Vector, Matrix | None, Vector]:
 
 
 def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix | None) -> Vector:
-    """What records within the smoothing radius add to eigenvalues across a line, if most records lie along one line.
+    """A correction of the eigenvalues across a line, if most records lie along one line.
 
-    The released Hessian counts these records as if their directions were even, with 1/radius each. Along a line of
-    thickness t each of them adds 1/r, down to r = t, which is log(radius/t) more. Beyond the radius, t shows in the
-    part of T that is not along the line. Within the radius it shows in the same part of S, to which records in a round
-    cloud would contribute, too; so the larger of the two estimates of t is taken.
+    The released Hessian counts each record within the smoothing radius with 1/radius, as if the directions of these
+    records were uniform. Along a line of thickness t, however, a record at the distance r > t adds 1/r across the line,
+    in all about log(radius/t) more. Two estimates of t are possible. Beyond the radius, the part of T that is not along
+    the line shows t. Within the radius, the same part of S shows t, but records in a round cloud contribute to it, too.
+    The larger of the two estimates is used.
     """
     extra, even = np.zeros(moments.d), 1.0 - 1.0 / moments.d
     if vectors is None or moments.hessian is None or moments.directions is None or moments.d == 1:
@@ -181,11 +183,10 @@ def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix | Non
 def _hidden(
     moments: Moments, mean: float, directions: Matrix, values: Vector, vectors: Matrix | None, square: float
 ) -> float:
-    """How much longer errors are because directions and Hessian agree in parts that are hidden in their noise.
+    """The factor by which errors are longer because directions and Hessian may be correlated in parts that noise hides.
 
     To first order, the mean squared error is the mean square of the gradient, `square`, plus 2 tr(S T)/(n mean). The
-    noise of S and of T are independent, so the product of the released matrices is right on average, however small
-    their parts.
+    noise of S and the noise of T are independent, so the product of the released matrices is unbiased.
     """
     if vectors is None or moments.hessian is None or moments.directions is None:
         return 1.0
@@ -209,7 +210,7 @@ def _directions(moments: Moments) -> tuple[Matrix, float]:
     if known:
         values = _positive(values + 1.0 / d, noisy.noise / n)
         return (vectors * (values / values.sum())) @ vectors.T, relative
-    # If the directions are not known one by one, at least their sum of squares is right, and it decides how much
+    # Even if single directions are not known, their sum of squares is estimated without bias. It determines how much
     # lengths vary.
     traceless = noisy.matrix / n - np.eye(d) * np.trace(noisy.matrix) / (n * d)
     squares = float((traceless**2).sum()) - (d * (d + 1) / 2.0 - 1.0) * (noisy.noise / n) ** 2
@@ -217,8 +218,9 @@ def _directions(moments: Moments) -> tuple[Matrix, float]:
 
 
 def _positive(values: Vector, noise: float) -> Vector:
-    """The posterior means of positive values that were observed with this noise: means of normal distributions
-    truncated at zero.
+    """The posterior means of positive values that were observed with this noise.
+
+    They are the means of normal distributions that are truncated at zero.
     """
     seen = np.maximum(values / noise, -_BELOW)
     density = np.exp(-0.5 * seen**2) / math.sqrt(2.0 * math.pi)
@@ -229,7 +231,8 @@ def _positive(values: Vector, noise: float) -> Vector:
 def _uneven(values: Vector, squares: float) -> Vector:
     """Positive values with sum 1, in the order of `values`, whose squared differences from their mean sum to `squares`.
 
-    They are proportional to exponentials of a multiple of `values`, so none is zero, and every sum can be reached.
+    They are proportional to exponentials of a multiple of `values`, so no value is zero, and every sum of squares is
+    possible.
     """
     d, span = len(values), float(np.ptp(values))
     if squares <= 0.0 or span == 0.0:

@@ -1,4 +1,4 @@
-"""The released moments from which regions are computed, frozen, and as JSON."""
+"""The released moments, from which confidence regions are computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """A released symmetric matrix, and the sigma of its noise on the diagonal (1/sqrt(2) of it elsewhere)."""
+    """A released symmetric matrix, and the sigma of the noise on its diagonal. Elsewhere the noise has
+    sigma/sqrt(2).
+    """
 
     matrix: Matrix
     noise: float
@@ -26,7 +28,7 @@ class Noisy:
         self.matrix.setflags(write=False)
 
     def combined(self, other: Noisy) -> Noisy:
-        """The combination of two releases of nearly the same matrix that has the least noise."""
+        """The weighted mean of two releases of nearly the same matrix, with the least noise."""
         share = 1.0 / (1.0 + (self.noise / other.noise) ** 2)
         noise = 1.0 / math.hypot(1.0 / self.noise, 1.0 / other.noise)
         return Noisy(share * self.matrix + (1.0 - share) * other.matrix, noise)
@@ -45,17 +47,18 @@ class Noisy:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What a run released about the records around its point. The values are released, so regions cost nothing more.
+    """The released values about the records around a point. Confidence regions are computed from them at no further
+    cost.
 
-    In the following u is the direction to a record and r its distance. `curvature` is the sum of 1 over the records
-    within `radius` plus the sum of (1 - 1/d) radius/r over the others; `hessian` is the sum of (radius/r) u u^T over
-    the records beyond the radius; `directions` is the sum of u u^T over all. Each sum is over `records` records. None
-    of the three is known if many records coincide, and the latter two are not known if noise would hide them. `size` is
-    the number of records, or a noisy one. `gradient_variance` is the variance of the noise in every coordinate of the
+    Let u be the direction to a record and r its distance. `curvature` is the sum of 1 over the records within `radius`,
+    plus the sum of (1 - 1/d) radius/r over the other records. `hessian` is the sum of (radius/r) u u^T over the records
+    beyond the radius. `directions` is the sum of u u^T over all records. Each sum is scaled to `records` records. All
+    three are None if many records coincide, and `hessian` and `directions` are None if noise would hide them. `size` is
+    the number of records, exact or noisy. `gradient_variance` is the variance of the noise in every coordinate of the
     gradients that determined the point. No region has a smaller radius than `least`. If the records are positions on a
-    globe, `position` is the released point in space; regions then describe its direction, in degrees. `axes` is the sum
-    of u u^T once more, with noise of its own, if a share of the budget was for the axes. `away` is the distance of the
-    released point from the place at which the Hessian was measured, in core radii, at most 1.
+    globe, `position` is the released point in space, and regions describe its direction, in degrees. `axes` is a second
+    release of the sum of u u^T, if a share of the budget was for the axes. `away` is the distance between the released
+    point and the point at which the Hessian was measured, in core radii, at most 1.
     """
 
     d: int

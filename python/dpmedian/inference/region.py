@@ -1,4 +1,4 @@
-"""A confidence region for the population's median: always a ball, and an ellipsoid if the shape is known."""
+"""A confidence region for the population's median. It is a ball, and also an ellipsoid if the shape is known."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Region", "confidence_region", "error_radius"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# A region at level 1 - alpha leaves this part of alpha outside of its draws, plus a multiple of alpha^2. At the level
-# 95 % this is six tenths of alpha, to allow for errors beyond the first order; below the levels 73 % (lengths) and 76 %
-# (shapes) it is all of alpha. Lengths, which the longest axis decides, need more room than shapes at low levels;
-# intervals of single coordinates count as lengths. Measured by benches/coverage.py.
+# A region at the level 1 - alpha excludes the part a alpha + b alpha^2 of the draws, but at most alpha, with these
+# numbers a and b. At the level 95 % it excludes 0.6 alpha, which leaves room for errors beyond the first order. Below
+# the levels 73 % (lengths) and 76 % (shapes) it excludes alpha. Balls and intervals of single coordinates use the first
+# pair, and ellipsoids the second. The numbers were chosen with benches/coverage.py.
 _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)
-# A region with a radius above this many core radii gets a note, because the theory needs small errors.
+# A region with a radius above this many core radii gets a note, because the theory holds for small errors.
 _LARGE = 0.5
 
 # A region prints the intervals of at most this many coordinates.
@@ -43,12 +43,11 @@ class Region:
 
     The probability is asymptotic, for records that are drawn independently from one population with a unique median. It
     includes the sampling of the records and the noise of the release. `radius` is the radius of a ball around `center`.
-    If the budget suffices for the shape of the error, `covariance` is its covariance, `standard_errors` are the roots
-    of the diagonal, and the region is also an ellipsoid. Otherwise both are None, as they are if many records coincide.
+    If the budget suffices for the shape of the error, `covariance` is its covariance, `standard_errors` are the square
+    roots of the diagonal, and the region is also an ellipsoid. Otherwise, and if many records coincide, both are None.
     `intervals` has one row for each coordinate: limits that contain this coordinate of the median with probability
-    `level`. Without a covariance they are the limits of the ball, which contain all coordinates together. On a globe
-    the radius is in degrees of arc, and the coordinates are longitude and latitude. `notes` are warnings for the
-    reader.
+    `level`. Without a covariance, these are the limits of the ball. On a globe the radius is in degrees of arc, and the
+    coordinates are longitude and latitude. `notes` are warnings for the reader.
     """
 
     center: Vector
@@ -58,7 +57,7 @@ class Region:
     standard_errors: Vector | None
     intervals: Matrix
     notes: tuple[str, ...] = ()
-    # A point is in the ellipsoid if the squared norm of x, the solution of root x = difference/unit, is at most the
+    # A point is in the ellipsoid if the solution x of root x = difference/unit has a squared norm of at most the
     # threshold.
     _unit: float = field(default=1.0, repr=False)
     _root: Matrix | None = field(default=None, repr=False)
@@ -73,7 +72,7 @@ class Region:
                 array.setflags(write=False)
 
     def __repr__(self) -> str:
-        """The level, the radius and the first intervals; the matrices are not shown."""
+        """The level, the radius and the first intervals. The matrices are not shown."""
         limits = [f"{low:.6g} to {high:.6g}" for low, high in self.intervals[:_SHOWN].tolist()]
         more = self.center.size - len(limits)
         radius = (
@@ -98,7 +97,7 @@ class Region:
         Returns
         -------
         bool
-            True on the border, too.
+            Whether the region contains the point. Points on the border are inside.
         """
         there = np.asarray(point, dtype=np.float64)
         if there.shape != self.center.shape:
@@ -116,7 +115,9 @@ class Region:
         return bool(white @ white <= self._threshold)
 
     def outline(self, count: int = 200) -> Matrix:
-        """Points on the border of the region in the plane, one in each column: of the ellipse, or of the circle."""
+        """Points on the border of the ellipse, or without an ellipse of the circle, one in each column. Only for two
+        dimensions.
+        """
         if self.center.size != 2:
             raise ValueError(f"only a region in the plane has an outline, got d = {self.center.size}")
         turn = np.linspace(0.0, 2.0 * np.pi, count)
@@ -129,22 +130,23 @@ class Region:
 
 
 def error_radius(moments: Moments) -> float:
-    """The radius that contains the exact median of these records in 95 % of the releases: no sampling error is
-    included.
+    """The radius that contains the exact median of the records in 95 % of the releases.
+
+    The sampling error is not included.
     """
     error = error_of(replace(moments, position=None), sampling=False)
     return error.unit * float(np.quantile(np.linalg.norm(error.draws, axis=1), _outside(0.05, *_LENGTHS)))
 
 
 def _outside(alpha: float, part: float, more: float) -> float:
-    """The level of the draws for a region that misses with probability alpha."""
+    """The part of the draws outside of a region that should miss the median with probability alpha."""
     return 1.0 - alpha * min(part + more * alpha, 1.0)
 
 
 def confidence_region(
     center: Vector, moments: Moments, level: float, scale: float | None = None, scales: tuple[float, ...] | None = None
 ) -> Region:
-    """The region of a release at any level. Every level is computed from the same moments, at no further cost.
+    """The confidence region of a release at this level, at no further cost.
 
     With public `scales` the radius is in units of the scales, and coordinates are in the units of the columns.
     """
@@ -169,7 +171,7 @@ def confidence_region(
     root = np.asarray(np.linalg.cholesky(error.covariance), dtype=np.float64)
     white = np.linalg.solve(root, error.draws.T)
     with np.errstate(over="ignore", under="ignore"):
-        # Near the smallest and the largest doubles, squared distances are not finite doubles above zero.
+        # Near the smallest and the largest doubles, squared distances would underflow or overflow.
         covariance = error.unit * (error.unit * error.covariance) * np.outer(stretch, stretch)
         covariance = 0.5 * covariance + 0.5 * covariance.T  # Exactly symmetric, as callers expect.
     half = stretch * error.unit * np.quantile(np.abs(error.draws), of_lengths, axis=0)

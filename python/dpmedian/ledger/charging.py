@@ -1,4 +1,4 @@
-"""What a release requires of a ledger, and the order in which it is charged, run and marked."""
+"""The interface between a release and a ledger: a release is charged, then run, then marked."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Charge:
 
     _mark: Callable[[FinalState, PrivacyCost | None, str | None], bool]
     keeps_digest: bool = True
-    """Whether the account keeps the digest of a record; if not, no digest needs to be computed."""
+    """Whether the account stores the digest of an audit record. If not, no digest is computed."""
 
     def mark(self, state: FinalState, *, digest: str | None = None) -> None:
-        """Record how the run ended, and with which record. The cost stays charged in every case.
+        """Note how the run ended, and the digest of its audit record. The cost stays charged in every case.
 
         Parameters
         ----------
@@ -42,10 +42,12 @@ class Charge:
         self._mark(state, None, digest)
 
     def fail_after(self, ran: PrivacyCost, *, digest: str | None = None) -> bool:
-        """Record that the run failed after a first part with this cost. Return whether only this cost stays charged.
+        """Note that the run failed after a first part with this cost. Return True if the charge was reduced to this
+        cost, and False if the full cost stays charged.
 
-        What the part released may decide that the run ended, but the cost of the part must have been fixed beforehand:
-        see "A release that ends early" in ledger.md. A cost above the charge, or a call after `mark`, is an error.
+        The run may end because of the results of its first part. The cost of this part, however, must have been fixed
+        before it ran; see "A release that ends early" in ledger.md. A cost above the charge, or a call after `mark`, is
+        an error.
         """
         return self._mark("failed", ran, digest)
 
@@ -65,11 +67,11 @@ class Account(Protocol):
         seeded: bool = False,
         record: Mapping[str, Any] | None = None,
     ) -> Charge:
-        """Checks and records the cost as pending, in one step."""
+        """Check the cost and store it as pending, in one step."""
 
 
 class Unrecorded:
-    """No ledger: every cost is allowed, and nothing is stored."""
+    """The account of a release without a ledger. Every cost is allowed, and nothing is stored."""
 
     def check(self, cost: PrivacyCost) -> None:
         """Allows every cost."""
@@ -81,10 +83,12 @@ class Unrecorded:
 
 @dataclass
 class Outcome:
-    """The result of a run, which the block that ran it stores here; the ledger keeps the digest of its record."""
+    """The result of a run. The body of the `with` statement stores the result here, and the ledger stores the digest of
+    its audit record.
+    """
 
     value: object = None
-    """The result, which has an audit record if it is, for example, a release."""
+    """The result. Some results, such as releases, have an audit record."""
 
 
 @contextlib.contextmanager
@@ -97,17 +101,17 @@ def spending(
     seeded: bool = False,
     record: Mapping[str, Any] | None = None,
 ) -> Iterator[Outcome]:
-    """Charge the full cost before the block runs. A failure carries the cost, and stays charged, as does an
-    interruption.
+    """Charge the full cost before the body of the `with` statement runs, and mark the entry afterwards.
 
-    The block may store its result in the `Outcome`. If the result has an audit record, the ledger gets its digest in
-    the same step in which the entry is marked. If a failure has a cost `ran`, because it ended after a first part, and
-    the ledger supports this, only that cost stays charged.
+    The body may store its result in the `Outcome`. If the result has an audit record, its digest is stored in the same
+    step in which the entry is marked. If the body fails or is interrupted, the cost stays charged, and a
+    `ReleaseFailed` gets it as `failed.cost`. There is one exception: if a failure states the cost of the part that ran
+    (`failed.ran`), and the ledger can reduce a charge, only this cost stays charged.
 
     Parameters
     ----------
     account : Account
-        Where to charge, see `as_ledger`.
+        The account that is charged; see `as_ledger`.
     method : str
         The method or building block that runs.
     cost : PrivacyCost
@@ -115,7 +119,7 @@ def spending(
     name : str, optional
         The name of the release; by default the name of the method.
     seeded : bool
-        Whether a seed determines the noise; every rendering of the ledger shows this.
+        Whether a seed determines the noise. Every display of the ledger shows this.
     record : mapping, optional
         A JSON object that is stored with the entry.
     """
@@ -127,14 +131,14 @@ def spending(
             if ran is not None:
                 return charge.fail_after(ran, digest=digest)
             charge.mark(state, digest=digest)
-        except Exception as error:  # The ledger may have become unusable during the run, for any reason.
-            # The cost stays charged as pending. Neither the paid result nor the error must be lost.
+        except Exception as error:  # The ledger may have become unusable during the run.
+            # The cost stays charged as pending. Neither the result, which was paid for, nor the error may be lost.
             what = (
-                f"the ledger could not note {name or method!r} as {state}, its cost is spent and stays charged: {error}"
+                f"the ledger could not mark {name or method!r} as {state}; its cost is spent and stays charged: {error}"
             )
             try:
                 warnings.warn(what, stacklevel=5)
-            except Exception:  # An error here, or a warning turned into one, would take the place of the result.
+            except Exception:  # An error here (or a warning that is turned into an error) would replace the result.
                 with contextlib.suppress(Exception):
                     print(what, file=sys.stderr)
         return False
@@ -143,7 +147,7 @@ def spending(
     try:
         yield outcome
     except ReleaseFailed as failed:
-        # What ran is a part of the charge, so it holds for the same neighbors and the same unit.
+        # `failed.ran` is a part of the charged cost, so it has the relation and the unit of the charge.
         ran = None if failed.ran is None else replace(failed.ran, neighbours=cost.neighbours, unit=cost.unit)
         failed.ran = ran
         failed.cost = ran if mark("failed", failed, ran) and ran is not None else cost

@@ -1,4 +1,4 @@
-"""Explains a conversion of a cost to the neighbors and unit of a ledger, and how to avoid it."""
+"""Converts a cost to the neighbors and the unit of a ledger, and explains how to avoid the conversion."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ __all__ = ["converted", "explained", "factor_of", "warn_of_conversion", "whose"]
 
 
 def whose(cost: PrivacyCost) -> str:
-    """Return in a few words whom a cost is about."""
+    """Return the unit and the relation of a cost, in a few words."""
     return f"one {cost.unit} that is " + cost.protection.relation.changed
 
 
 def factor_of(asked: PrivacyCost, cost: PrivacyCost) -> float:
-    """Return by which factor a conversion multiplied rho; 1 if nothing is spent."""
+    """Return the factor by which a conversion multiplied rho. It is 1 if rho is 0."""
     return cost.rho / asked.rho if asked.rho > 0.0 else 1.0
 
 
 def converted(cost: PrivacyCost, budget: Budget, neighbours: Neighbours, unit: str) -> PrivacyCost:
-    """Return the cost for the neighbors and the unit of a ledger, or raise an error that says what to do."""
+    """Return the cost for the neighbors and the unit of a ledger, or raise an error that explains what to do."""
     if not isinstance(cost, PrivacyCost):
         raise TypeError(f"cost must be a PrivacyCost, got {cost!r} of type {type(cost).__name__}")
     if cost.delta0 > 0.0 and (cost.unit, cost.neighbours) != (unit, neighbours):
         several = "" if budget.rho is not None else " (one in rho and delta takes several such releases)"
         raise ValueError(
-            f"the release protects {whose(cost)}, and this ledger counts something else: for groups that nobody has "
-            f"listed no conversion is proved. Take a ledger of their kind, `{_creation(budget, cost)}`{several}, or "
+            f"the release protects {whose(cost)}, and this ledger has other neighbors or another unit: for "
+            "groups without "
+            f"keys= no conversion is proved. Use a ledger of the same kind, `{_creation(budget, cost)}`{several}, or "
             "list the groups, keys=[...] (--keys)"
         )
     if cost.unit != unit:
@@ -46,15 +47,18 @@ def converted(cost: PrivacyCost, budget: Budget, neighbours: Neighbours, unit: s
 
 
 def explained(budget: Budget, asked: PrivacyCost, cost: PrivacyCost) -> str:
-    """Say why a refused cost is larger than the requested one."""
+    """Return the reason why a refused cost is larger than the requested cost."""
     return (
-        f"the release protects {whose(asked)}, so its rho counts {factor_of(asked, cost):.3g} times here, and once in "
-        f"a ledger of its own kind: {_creation(budget, asked)}"
+        f"the release protects {whose(asked)}, so its rho counts {factor_of(asked, cost):.3g} times here, but "
+        "only once in "
+        f"a ledger of the same kind: {_creation(budget, asked)}"
     )
 
 
 def warn_of_conversion(budget: Budget, asked: PrivacyCost, cost: PrivacyCost) -> None:
-    """Warn that a cost becomes larger because the ledger counts something else, and say how to avoid that."""
+    """Warn that a cost becomes larger because the ledger has other neighbors or another unit, and explain how to avoid
+    this.
+    """
     warn_caller(
         f"the release protects {whose(asked)}, and this ledger counts {whose(cost)}: its rho is charged "
         f"{factor_of(asked, cost):.3g} times. A ledger that counts what the release protects charges it once: "

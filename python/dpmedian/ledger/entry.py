@@ -20,7 +20,8 @@ EntryState = Literal["pending", "released", "failed", "interrupted"]
 class Entry:
     """One release.
 
-    Its cost counts as spent in every state; `remaining` is the budget left after it, in the budget's unit.
+    Its cost counts as spent in every state. `remaining` is the budget that is left after the release, in the unit of
+    the budget.
     """
 
     name: str
@@ -32,24 +33,27 @@ class Entry:
     cost: PrivacyCost
     """The cost that was charged, under the neighbors and for the unit of the ledger."""
     state: EntryState
-    """How the release ended. A pending release may be running, or its process died."""
+    """How the release ended. A pending release may still be running, or its process may have died."""
     remaining: float
-    """What was left of the budget after it."""
+    """The part of the budget that was left after the release."""
     seeded: bool = False
-    """Whether a seed determined the noise: such a release protects nobody from a reader who can guess the seed."""
+    """Whether a seed determined the noise. Such a release gives no protection against a reader who can guess the
+    seed.
+    """
     record: Mapping[str, Any] | None = field(default=None, repr=False)
     """A JSON object that was stored with the entry, such as the audit record of the plan."""
     digest: str | None = None
-    """The digest of the audit record of the result; None before the end, and if there is no such record."""
+    """The digest of the audit record of the result. None before the run ended, and if the result has no audit
+    record.
+    """
     converted_from: str | None = None
-    """The protection of the cost before it was converted to the ledger's neighbors and unit; None if it was not
-    converted.
+    """The neighbors and the unit of the cost before it was converted for the ledger. None if it was not converted.
     """
     factor: float | None = None
-    """The factor by which the conversion multiplied rho; None if there was no conversion."""
+    """The factor by which the conversion multiplied rho. None if there was no conversion."""
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as JSON; entries that are None are left out."""
+        """The entry as JSON. Fields that are None are left out."""
         return {
             name: value for name, value in {**self.__dict__, "cost": self.cost.to_dict()}.items() if value is not None
         }
@@ -60,11 +64,11 @@ class Entry:
         entry = cls(**{**stored, "cost": PrivacyCost.from_dict(stored["cost"])})
         for name in ("name", "method", "time"):
             if not isinstance(getattr(entry, name), str):
-                raise ValueError(f"{name} is {getattr(entry, name)!r}, which is no text")
+                raise ValueError(f"{name} is {getattr(entry, name)!r}, which is not a text")
         for name in ("remaining", "factor"):
             value = getattr(entry, name)
             if not isinstance(value, (int, float)) and (name, value) != ("factor", None):
-                raise ValueError(f"{name} is {value!r}, which is no number")
+                raise ValueError(f"{name} is {value!r}, which is not a number")
         if entry.state not in get_args(EntryState):
             raise ValueError(f"unknown state {entry.state!r}")
         if not isinstance(entry.seeded, bool):

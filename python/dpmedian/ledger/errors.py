@@ -12,7 +12,7 @@ class BrokenChain(ValueError):
 
 
 class BudgetExceeded(ValueError):
-    """The release would exceed the ledger's budget; nothing was charged and no data were read.
+    """The release would exceed the ledger's budget. Nothing was charged, and no data were read.
 
     Attributes
     ----------
@@ -21,9 +21,10 @@ class BudgetExceeded(ValueError):
     budget : Budget
         The limits of the ledger.
     composition : str
-        The filter that refused, see `Ledger`.
+        The filter that refused the cost; see `Ledger`.
     used, remaining : float
-        The part of the budget that is spent, and the part that is left, by this filter, in the budget's unit.
+        The part of the budget that is spent, and the part that is left, according to this filter, in the unit of the
+        budget.
     advice : str
         What would fit.
     """

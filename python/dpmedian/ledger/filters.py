@@ -1,7 +1,7 @@
 """Privacy filters decide which costs may still be spent if an analyst chooses each cost after seeing earlier results.
 
-A ledger commits to one filter when it is created. "The costs fit by this bound or by that one" is not a filter: an
-analyst who sees results could choose costs so that always the more lenient bound decides. Theorems and proofs:
+A ledger commits to one filter when it is created. It would be wrong to admit a cost if any of several bounds admits it:
+an analyst who sees results could choose costs such that the most lenient bound decides each time. Theorems and proofs:
 ledger.md.
 
 * `concentrated`, for budgets in rho and (epsilon, delta): rho adds up. Costs may be chosen adaptively.
@@ -30,16 +30,18 @@ __all__ = ["ENDS_EARLY", "TOLERANCE", "Composition", "Filter", "filter_of", "pai
 Composition = Literal["concentrated", "pure", "gaussian", "pairs", "costs_fixed_beforehand"]
 
 ENDS_EARLY: tuple[Composition, ...] = ("concentrated",)
-"""The filters that charge a release which ended after its first part for this part only: see ledger.md."""
-
-TOLERANCE = 2.0**-48
-"""A ledger promises its budget times 1 + this number: ten releases at epsilon 0.1 fit epsilon 1, although ten doubles
-near 0.1 add up to slightly more than 1.
+"""The filters that can reduce a charge. If a release ends after its first part, only this part is charged; see
+ledger.md.
 """
 
-# The share of delta that is set aside for the discretization of the noise. It increases the noise by less than a
-# thousandth; at sigma = 2^30 and delta = 1e-6 it covers 1e11 released coordinates at epsilon = 1, and 2e7 at epsilon =
-# 10.
+TOLERANCE = 2.0**-48
+"""The relative tolerance of a ledger, which guarantees its budget times 1 + this number. With the tolerance, ten
+releases at epsilon = 0.1 fit epsilon = 1, although ten doubles near 0.1 add up to slightly more than 1.
+"""
+
+# The share of delta that is reserved for the discretization of the noise. The reserve increases the noise by less than
+# 0.1 %. At sigma = 2^30 and delta = 1e-6 it is enough for 1e11 released coordinates at epsilon = 1, and for 2e7 at
+# epsilon = 10.
 _RESERVE = 0.01
 
 
@@ -51,7 +53,7 @@ def pair_of(cost: PrivacyCost) -> tuple[float, float] | None:
 
 
 def _reserve(budget: Budget) -> float:
-    """The discretization that uses up the share of delta that is set aside for it."""
+    """The largest total discretization that the reserved share of delta allows."""
     assert budget.epsilon is not None
     assert budget.delta
     return _RESERVE * budget.delta / (1.0 + math.exp(min(budget.epsilon, 700.0)))
@@ -59,7 +61,7 @@ def _reserve(budget: Budget) -> float:
 
 @dataclass(frozen=True)
 class Filter(ABC):
-    """A rule that admits or refuses a sequence of costs. It sees costs only, never results."""
+    """A rule that admits or refuses a sequence of costs. A filter sees costs only, never results."""
 
     budget: Budget
 
@@ -69,35 +71,38 @@ class Filter(ABC):
 
     @abstractmethod
     def spent(self, costs: Sequence[PrivacyCost]) -> float:
-        """What the costs use up, in the budget's unit; infinite if no number would be enough."""
+        """The part of the budget that the costs use, in the unit of the budget. It is infinite if no budget would be
+        enough.
+        """
 
     @abstractmethod
     def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
-        """What would fit after these costs, and why the requested cost does not fit."""
+        """A text for an error: why the requested cost does not fit, and which cost would fit."""
 
     def remaining(self, costs: Sequence[PrivacyCost]) -> float:
-        """What the costs leave, in the budget's unit; 0 if nothing is left."""
+        """The part of the budget that is left, in the unit of the budget."""
         limit = self.budget.epsilon if self.budget.rho is None else self.budget.rho
         assert limit is not None
         return max(limit - self.spent(costs), 0.0)
 
     additive: ClassVar[str] = "rho"
-    """The quantity that adds up, so that shares of it can be added: rho, or epsilon."""
+    """The quantity that is additive over costs: rho, or epsilon."""
 
     def weight(self, cost: PrivacyCost) -> float:
-        """How much a cost uses of the quantity that adds up."""
+        """The amount of the additive quantity that a cost uses."""
         return cost.dominating_mu_squared / 2.0
 
     def room(self, costs: Sequence[PrivacyCost]) -> float:
-        """How much of the quantity that adds up is left after these costs."""
+        """The amount of the additive quantity that is left after these costs."""
         return self.split(costs, 1)
 
     def shares(self, costs: Sequence[PrivacyCost]) -> tuple[list[float], float]:
-        """The share of every cost in the quantity that adds up, and the share that is left; their sum is 1 up to
-        rounding.
+        """The share of every cost in the additive quantity, and the share that is left.
 
-        For a budget in (epsilon, delta), the quantity that adds up depends slightly on the costs, so the shares refer
-        to what is spent and left now.
+        The sum of these shares is 1, up to rounding.
+
+        For a budget in (epsilon, delta), the total amount depends slightly on the costs, so the shares change slightly
+        with every new cost.
         """
         weights, room = [self.weight(cost) for cost in costs], self.room(costs)
         whole = math.fsum(weights) + room
@@ -110,7 +115,9 @@ class Filter(ABC):
         return {"rho": self.split(costs, k)}
 
     def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
-        """The largest rho, to eleven digits, such that k more Gaussian releases are admitted; 0 if there is none."""
+        """The largest rho, to eleven digits, such that k more Gaussian releases are admitted. It is 0 if there is no
+        such rho.
+        """
         start = PrivacyCost(neighbours=costs[0].neighbours, unit=costs[0].unit) if costs else PrivacyCost()
         start = replace(start, discretization=self._room(costs))
 
@@ -125,11 +132,11 @@ class Filter(ABC):
         return math.pow(2.0, border(excess, good=_LEAST, bad=_MOST, absolute=1e-11))
 
     def _room(self, costs: Sequence[PrivacyCost]) -> float:
-        """The discretization for which a split leaves room, in addition to what the filter sets aside."""
+        """The discretization for which `split` leaves room, in addition to the reserve of the filter."""
         return 0.0
 
 
-# In octaves: no budget allows more than rho = 2^17, and a budget below 2^-200 is not worth splitting.
+# Binary logarithms of the smallest and the largest rho of a split. No budget allows more than rho = 2^17.
 _LEAST, _MOST = -200.0, 18.0
 
 
@@ -158,7 +165,9 @@ class _Concentrated(Filter):
 
     def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
         if asked.delta0 > 0.0 and not (self.budget.rho is not None and self.budget.delta):
-            return "a budget in rho without delta admits no delta" if self.budget.rho else _NO_EVENTS
+            return (
+                "a budget in rho without delta does not admit a cost with a delta0" if self.budget.rho else _NO_EVENTS
+            )
         return f"rho = {self.split(costs, 1):.6g} would fit"
 
     def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
@@ -187,12 +196,12 @@ class _Pure(Filter):
 
     def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
         if not asked.is_pure:
-            return "a budget without delta admits only pure steps"
-        return f"a pure step of epsilon = {self.remaining(costs):.6g} would fit"
+            return "a budget without delta admits only pure releases"
+        return f"a pure release of epsilon = {self.remaining(costs):.6g} would fit"
 
     def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
         raise ValueError(
-            "a ledger in epsilon alone has no rho to split, since Gaussian noise is not pure: "
+            "a ledger in epsilon alone has no rho to split, because Gaussian noise is not pure: "
             f"{k} releases of epsilon = {self.remaining(costs) / k:.6g} each fit what is left"
         )
 
@@ -231,9 +240,11 @@ class _Pairs(Filter):
 
     def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
         if pair_of(asked) is None:
-            return "this ledger adds up the pairs that were asked for: ask for epsilon and delta, and keep to them"
+            return (
+                "this ledger adds up the requested pairs: request epsilon and delta, and a release that satisfies them"
+            )
         epsilon, delta = self._left(costs)
-        return f"a release asked for with epsilon = {epsilon:.6g}, delta = {delta:.6g} would fit"
+        return f"a release requested with epsilon = {epsilon:.6g}, delta = {delta:.6g} would fit"
 
     def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
         epsilon, delta = self._left(costs)
@@ -251,7 +262,9 @@ class _Gaussian(Filter):
     """
 
     def _dominating(self, costs: Sequence[PrivacyCost]) -> PrivacyCost | None:
-        """A cost that no adaptive choice of these costs can exceed; None if the filter cannot admit them."""
+        """A cost that bounds these costs even if they were chosen adaptively. None if the filter cannot admit the
+        costs.
+        """
         first, later = costs[0], [cost for cost in costs[1:] if cost.dominating_mu_squared or cost.delta0]
         if not later:
             return first
@@ -281,20 +294,20 @@ class _Gaussian(Filter):
         rho = self.split(costs, 1)
         if asked.dominating_mu_squared <= 2.0 * rho and asked.discretization > 0.0:
             return (
-                f"the discretization of its noise, {asked.discretization:.3g}, is above what this filter sets aside, "
-                f"{_reserve(self.budget):.3g}: a ledger in rho needs none"
+                f"the discretization of its noise, {asked.discretization:.3g}, exceeds the reserve of this filter, "
+                f"{_reserve(self.budget):.3g}: a ledger in rho needs no such reserve"
             )
         epsilon = PrivacyCost(mu_squared=2.0 * rho).epsilon_at(self.budget.delta or 0.0)
         advice = f"a Gaussian release of rho = {rho:.6g} would fit (epsilon = {epsilon:.4g} at the budget's delta)"
         if costs and (asked.pure_epsilons or asked.bounded_ranges):
             advice += (
-                "; its pure steps and selections count as the Gaussians that dominate them, in all "
+                "; its pure releases and selections count as the Gaussians that dominate them, in all "
                 f"rho = {asked.dominating_mu_squared / 2.0:.6g} here; 'pairs' or a ledger in rho counts less"
             )
         return advice
 
     def _room(self, costs: Sequence[PrivacyCost]) -> float:
-        # The share that the filter sets aside is not for the first release.
+        # The reserve of the filter is not for the first release.
         return 0.0 if costs else 0.1 * _reserve(self.budget)
 
 
@@ -333,7 +346,7 @@ class _CostsFixedBeforehand(_Pairs):
 
 
 _NO_EVENTS = (
-    "a release with a delta of its own (delta0), such as one whose keys are not listed, can only be the first of a "
+    "a release with a delta0, such as a release of groups without keys=, can only be the first entry of a "
     "ledger in epsilon and delta: use a ledger in rho and delta, or list the keys"
 )
 
@@ -347,7 +360,7 @@ _FILTERS: dict[str, type[Filter]] = {
 
 
 def filter_of(budget: Budget, composition: str | None = None) -> tuple[Composition, Filter]:
-    """The filter of that name, or with None the budget's default; every default admits adaptively chosen costs."""
+    """The filter of this name, or for None the default of the budget. Every default admits adaptively chosen costs."""
     suitable: tuple[Composition, ...]
     if budget.rho is not None:
         suitable = ("concentrated",)

@@ -1,4 +1,4 @@
-"""Accountants of other libraries that are used in place of a ledger."""
+"""Adapters for accountants of other libraries, which can be used instead of a ledger."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ DELTA_OF_RHO = 1e-6
 
 
 class PairAccountant:
-    """An accountant of (epsilon, delta) pairs, such as diffprivlib's, that is used in place of a ledger.
+    """An accountant of (epsilon, delta) pairs, such as diffprivlib's, that is used instead of a ledger.
 
     The accountant is charged the requested pair. A cost in rho has no pair, so it is charged (epsilon_at(delta), delta)
-    with delta = delta0 + 1e-6, which composes worse than rho does; a `Ledger` in rho loses nothing. Such accountants
-    know neither neighbors nor units, and all pairs in them must have the same meaning. So a cost under "add_remove" is
-    charged as the cost for a replaced record, with a warning; a cost per unit under "replace" bounds nothing for a
-    record, and is refused. The accountant's own errors are not changed.
+    with delta = delta0 + 1e-6. Several such pairs add up to more than the cost of their rho; a `Ledger` in rho avoids
+    this. Accountants of pairs know neither neighbors nor units, so all their pairs must have the same meaning.
+    Therefore a cost under "add_remove" is charged as the cost for a replaced record, with a warning. A cost per unit
+    under "replace" is refused, because it gives no bound for a record. Errors of the accountant are passed on
+    unchanged.
     """
 
-    # Accountants check and append in two steps; the lock makes them one step for the threads of this process.
+    # Accountants check and append in two steps. For the threads of this process, the lock makes the two steps one.
     _lock = threading.Lock()
 
     def __init__(self, accountant: Any) -> None:
@@ -39,7 +40,7 @@ class PairAccountant:
         self._require(*_priced(cost))
 
     def charge(self, name: str, method: str, cost: PrivacyCost, **further: object) -> Charge:
-        """Spend the pair of the cost; the accountant cannot store the rest."""
+        """Spend the pair of the cost. The accountant stores nothing else."""
         epsilon, delta = _priced(cost)
         if not cost.protection.is_default:
             warnings.warn(

@@ -26,7 +26,7 @@ from dpmedian.spelling import american
 
 __all__ = ["Ledger"]
 
-_MOST_SHARES = 10**9  # No ledger holds so many entries.
+_MOST_SHARES = 10**9  # An upper limit far above the entries of any ledger.
 
 
 class Ledger:
@@ -37,30 +37,31 @@ class Ledger:
     epsilon, delta, rho : float, optional
         The budget: (epsilon, delta), epsilon alone for pure differential privacy, rho, or rho with delta.
     path : path-like, optional
-        A JSON file for the entries. Several processes may share it: a lock file makes check and charge one step, and
-        the file is replaced as a whole, so a crash leaves the old or the new file. An existing file is opened if it was
-        created on the same terms, and is never overwritten.
+        A JSON file for the entries. Several processes may share the file, because a lock file makes check and charge
+        one step. The file is replaced as a whole, so after a crash it is either the old or the new file. An existing
+        file is opened if it was created with the same terms, and is never overwritten.
     composition : str, optional
-        The filter that decides what fits, fixed at creation. With the defaults an analyst may choose every cost after
-        seeing earlier results: "concentrated" (rho adds up) for rho, "pure" (epsilons add up) for epsilon alone,
-        "gaussian" (mu^2 adds up, and other releases count as the Gaussians that dominate them) for (epsilon, delta).
-        (epsilon, delta) also allows "concentrated", "pairs" (requested pairs add up), and "costs_fixed_beforehand": the
-        exact composition, valid only if no cost depends on a result.
+        The filter that decides which costs fit. It is fixed when the ledger is created. With the defaults an analyst
+        may choose every cost after seeing earlier results: "concentrated" (rho adds up) for rho, "pure" (epsilons add
+        up) for epsilon alone, "gaussian" (mu^2 adds up, and other releases count as the Gaussians that dominate them)
+        for (epsilon, delta). (epsilon, delta) also allows "concentrated", "pairs" (requested pairs add up), and
+        "costs_fixed_beforehand": the exact composition, valid only if no cost depends on a result.
     neighbours : {"replace", "add_remove"}
         The relation for which costs are counted. A cost under "add_remove" is converted for a ledger under "replace";
         the opposite conversion is impossible.
     unit : str
-        Whose contribution is protected, "record" or a label. A cost per unit under "add_remove" is converted for a
-        ledger per record. Under "replace" it is refused, because a record that moves to another unit may change the
-        number of units. For a conversion from records to units, see `cost.for_group(k, unit=...)`.
+        The protected unit: "record", or a label such as "user". A cost per unit under "add_remove" is converted for a
+        ledger per record. Under "replace" such a cost is refused, because a record that moves to another unit may
+        change the number of units. `cost.for_group(k, unit=...)` converts a cost from records to units.
 
     Notes
     -----
-    The promise is the budget times 1 + 2^-48, which allows for the rounding of decimal numbers. If costs were chosen
-    adaptively, only the budget may be claimed, see `Budget.epsilon_at`, not the smaller number that `spent` implies.
+    A ledger guarantees its budget times 1 + 2^-48; the factor allows for the rounding of decimal numbers. If costs were
+    chosen adaptively, only the budget may be claimed (`Budget.epsilon_at`), not the smaller number that follows from
+    `spent`.
 
-    An in-memory ledger belongs to one process. Each of its copies could spend the whole budget, so it refuses to be
-    copied or pickled, and a forked copy refuses every charge.
+    An in-memory ledger belongs to one process. It cannot be copied or pickled, because each copy could spend the whole
+    budget. In a forked process it refuses every charge.
 
     Examples
     --------
@@ -96,7 +97,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Ledger:
-        """The ledger that is stored in a file, on the terms that the file names."""
+        """The ledger that is stored in a file, with the terms in the file."""
         store = FileStore(path)
         ledger = cls.__new__(cls)
         ledger._store = store
@@ -105,17 +106,17 @@ class Ledger:
 
     @property
     def budget(self) -> Budget:
-        """What may be spent."""
+        """The budget of the ledger."""
         return self._terms.budget
 
     @property
     def composition(self) -> Composition:
-        """The filter that decides what fits."""
+        """The name of the filter that decides which costs fit."""
         return self._terms.composition
 
     @property
     def protection(self) -> Protection:
-        """The neighbors and the unit that the costs are about."""
+        """The neighbors and the unit for which costs are counted."""
         return Protection(self.neighbours, self.unit)
 
     @property
@@ -125,12 +126,12 @@ class Ledger:
 
     @property
     def unit(self) -> str:
-        """Whose contribution is protected."""
+        """The protected unit."""
         return self._terms.unit
 
     @property
     def path(self) -> Path | None:
-        """The file of the entries, or None."""
+        """The file of the ledger, or None."""
         return self._store.path
 
     @property
@@ -145,13 +146,13 @@ class Ledger:
     def head(self) -> str:
         """The last link of the chain of all lines, which identifies the whole history.
 
-        Whoever notes it elsewhere can detect later if the file was rewritten with other entries.
+        A person who notes the head elsewhere can detect later whether the file was rewritten with other entries.
         """
         return self._store.read().log.head
 
     @property
     def taken_over(self) -> int:
-        """The number of entries at the beginning that come from a version that did not chain them."""
+        """The number of entries at the beginning that come from a version without a hash chain."""
         return int(self._store.read().start["taken_over"])
 
     @property
@@ -161,21 +162,20 @@ class Ledger:
 
     @property
     def remaining(self) -> float:
-        """The budget that is left by the ledger's filter, as rho, or as epsilon at the budget's delta.
+        """The budget that is left according to the filter, as rho, or as epsilon at the delta of the budget.
 
-        Epsilon does not add up exactly: more than this may fit, because several releases together cost less than the
-        sum of their epsilons.
+        Several releases together cost less than the sum of their epsilons, so releases with a larger sum may fit.
         """
         return self._terms.filter.remaining(_costs(self._entries()))
 
     @property
     def additive(self) -> str:
-        """The quantity that adds up, so that shares can be added: "rho", or "epsilon" for pure releases and pairs."""
+        """The quantity that is additive over entries: "rho", or "epsilon" for pure releases and pairs."""
         return self._terms.filter.additive
 
     @property
     def shares(self) -> tuple[list[float], float]:
-        """The share of every entry in the quantity that adds up, and the share that is left; together they are 1."""
+        """The share of every entry in the additive quantity, and the share that is left. The sum of all shares is 1."""
         return self._terms.filter.shares(_costs(self._entries()))
 
     @property
@@ -195,8 +195,9 @@ class Ledger:
         Returns
         -------
         dict of str to float
-            `{"rho": ...}`, or for ledgers that add up epsilons or pairs `{"epsilon": ...}` and perhaps `"delta"`. All
-            k fit together: `geometric_median(points, **ledger.per_release(12), ledger=ledger)`, twelve times.
+            `{"rho": ...}`, or for ledgers that add up epsilons or pairs `{"epsilon": ...}`, perhaps with `"delta"`. All
+            k releases fit together. Example: `geometric_median(points, **ledger.per_release(12), ledger=ledger)`,
+            twelve times.
         """
         return self._terms.filter.per_release(_costs(self._entries()), _shares(k))
 
@@ -212,13 +213,13 @@ class Ledger:
         Returns
         -------
         float
-            The number to pass as `rho=`, k times. It applies to Gaussian releases; in a ledger under (epsilon, delta),
-            pure releases and selections count more than their rho. 0 if nothing fits.
+            The number to pass as `rho=` in each of the k releases, or 0 if nothing fits. It is for Gaussian releases.
+            In a ledger in (epsilon, delta), pure releases and selections count more than their rho.
 
         Raises
         ------
         ValueError
-            If the ledger counts epsilons or pairs; the error says which of them k releases may use.
+            If the ledger counts epsilons or pairs. The error states the epsilon, or the pair, for each of k releases.
         """
         return self._terms.filter.split(_costs(self._entries()), _shares(k))
 
@@ -235,7 +236,7 @@ class Ledger:
         seeded: bool = False,
         record: Mapping[str, Any] | None = None,
     ) -> Charge:
-        """Check the cost and record it as pending, in one step that no other thread or process can interrupt.
+        """Check the cost and store it as pending, in one step. No other thread or process can charge in between.
 
         Parameters
         ----------
@@ -251,7 +252,7 @@ class Ledger:
         Returns
         -------
         Charge
-            Its `mark` says how the run ended.
+            The handle of the entry. Call its method `mark` when the run has ended.
 
         Raises
         ------
@@ -299,13 +300,14 @@ class Ledger:
         cost : PrivacyCost or dp_accounting event, optional
             The cost: a `PrivacyCost`, or an event of Google's library dp_accounting.
         epsilon, delta : float, optional
-            Instead of `cost`: the release is (epsilon, delta)-differentially private, or pure without delta.
+            Instead of `cost`: the release is (epsilon, delta)-differentially private, or epsilon-differentially private
+            without delta.
         rho : float, optional
             Instead of `cost`: the release is rho-zero-concentrated. Only the filter "concentrated" adds it up.
         library : str
             The program that makes the release.
         neighbours, unit : str, optional
-            The relation for which the cost holds, and whose contribution it protects; by default those of the ledger.
+            The relation and the unit of the cost. The defaults are those of the ledger.
 
         Raises
         ------
@@ -319,8 +321,8 @@ class Ledger:
         if rho is not None:
             if self.composition != "concentrated":
                 raise ValueError(
-                    f"this ledger adds up by the filter {self.composition!r}, for which rho alone is no bound: enter "
-                    "noise multipliers as an event, or epsilon and delta, or use a ledger in rho"
+                    f"this ledger uses the filter {self.composition!r}, which cannot use rho alone: enter "
+                    "the noise multipliers as an event, or epsilon and delta, or use a ledger in rho"
                 )
             cost = PrivacyCost(mu_squared=product_up(2, positive("rho", rho)), **about)
         elif epsilon is not None:
@@ -352,11 +354,12 @@ class Ledger:
     ) -> bool:
         lowered = ran is not None and self.composition in ENDS_EARLY
         with self._store.transaction(self._terms) as log:
-            # A file that was restored from an older copy may lack this entry, or have that of another release.
+            # A file that was restored from an older copy may lack this entry, or have the entry of another release in
+            # its place.
             if not log.has(number, link):
                 raise ValueError(
-                    f"the ledger has lost entry {number} ({charged.name}), which cost {charged.cost} and is spent all "
-                    "the same: was it restored to an older copy? Charge the cost again"
+                    f"the ledger has lost entry {number} ({charged.name}), whose cost, {charged.cost}, is spent all "
+                    "the same. Was the file restored from an older copy? Charge the cost again"
                 )
             entry = log.entries[number]
             if entry.state not in ("pending", state):
@@ -364,7 +367,7 @@ class Ledger:
             part = None
             if lowered and ran is not None:
                 if entry.state != "pending":
-                    raise ValueError(f"entry {number} ({entry.name}) is already marked as failed, at its whole cost")
+                    raise ValueError(f"entry {number} ({entry.name}) is already marked as failed, with its whole cost")
                 cost = self._converted(ran)
                 part = cost, self._terms.filter.remaining([*_costs(log.entries[:number]), cost])
             if entry.state == "pending":
@@ -374,8 +377,8 @@ class Ledger:
     def __reduce__(self) -> tuple[Callable[[Path], Ledger], tuple[Path]]:
         if isinstance(self._store, MemoryStore):
             raise TypeError(
-                "an in-memory ledger cannot be copied or pickled, since every copy could spend the whole budget: "
-                "give it a file, Ledger(..., path=...)"
+                "an in-memory ledger cannot be copied or pickled, because every copy could spend the whole budget: "
+                "use a file, Ledger(..., path=...)"
             )
         return Ledger.open, (self._store.path,)
 
@@ -396,7 +399,7 @@ class Ledger:
         return as_view(self).html
 
     def to_dict(self) -> dict[str, Any]:
-        """Terms, what is left and all entries, as JSON can hold them."""
+        """The terms, the remaining budget and all entries, as JSON."""
         return as_record(self)
 
 

@@ -1,4 +1,4 @@
-"""The events of a ledger in order (every charge, and how each run ended) in a chain of digests.
+"""The events of a ledger in order (every charge, and how each run ended), as a hash chain.
 
 A line of the log is a JSON object, and its `link` is the SHA-256 digest of the previous link and the line's own
 content. If a line is changed, removed or moved, the following links no longer match. The head, which is the last link,
@@ -22,12 +22,12 @@ __all__ = ["Log", "now"]
 
 
 def now() -> str:
-    """Return the time for a line. Nothing depends on it, so a clock that jumps does no harm."""
+    """Return the time for a line. No result depends on it, so a wrong clock does no harm."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 class Log:
-    """Consistent lines, and the entries that they describe."""
+    """The lines of a log, and the entries that they describe."""
 
     def __init__(self, start: Mapping[str, Any]) -> None:
         """An empty log. The first link is computed from `start`: the terms of the ledger and its identity."""
@@ -39,7 +39,7 @@ class Log:
 
     @classmethod
     def read(cls, start: Mapping[str, Any], lines: Sequence[Any], head: object) -> Log:
-        """The log with these stored lines, or `BrokenChain` if a line was changed, removed or moved."""
+        """The log with these stored lines. `BrokenChain` is raised if a line was changed, removed or moved."""
         log = cls(start)
         for number, line in enumerate(lines):
             content = {name: value for name, value in line.items() if name != "link"}
@@ -68,7 +68,7 @@ class Log:
         return log
 
     def copy(self) -> Log:
-        """A log that can grow on its own; lines and entries are never changed in place."""
+        """A copy that can grow independently. Lines and entries are never changed in place."""
         other = Log.__new__(Log)
         other.lines, other.entries, other.head = self.lines.copy(), self.entries.copy(), self.head
         other._charged = self._charged.copy()
@@ -89,7 +89,9 @@ class Log:
         digest: str | None = None,
         lowered: tuple[PrivacyCost, float] | None = None,
     ) -> None:
-        """Record how the run of an entry ended: with which record, and, if this is less, what it costs and leaves."""
+        """Note how the run of an entry ended: the digest of its record, and if the charge is reduced, the new cost and
+        the remaining budget.
+        """
         content: dict[str, Any] = {"entry": number, "state": state, "time": time, "digest": digest}
         if lowered is not None:
             content |= {"cost": lowered[0].to_dict(), "remaining": lowered[1]}
@@ -104,7 +106,7 @@ class Log:
         if "entry" in content:
             number, state = content["entry"], content["state"]
             if type(number) is not int or not 0 <= number < len(self.entries):
-                raise ValueError(f"a line of its log ends an entry {number!r}, which is not there")
+                raise ValueError(f"a line of its log ends an entry {number!r}, which does not exist")
             before = self.entries[number]
             if state not in get_args(FinalState) or before.state != "pending":
                 raise ValueError(f"a line of its log marks entry {number} as {state!r}, after {before.state!r}")
@@ -122,7 +124,7 @@ def _ended(entry: Entry, line: Mapping[str, Any]) -> Entry:
         return ended
     cost = PrivacyCost.from_dict(line["cost"])
     if cost.rho > entry.cost.rho or cost.delta0 > entry.cost.delta0:
-        raise ValueError(f"what ran, {cost}, is no part of what was charged, {entry.cost}")
+        raise ValueError(f"the cost of the part that ran, {cost}, exceeds the charged cost, {entry.cost}")
     return replace(ended, cost=cost, remaining=line["remaining"])
 
 

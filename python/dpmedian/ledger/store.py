@@ -1,9 +1,10 @@
-"""The storage of a ledger's entries: in memory, or in a JSON file that several processes share.
+"""The storage of a ledger: in memory, or in a JSON file that several processes can share.
 
-The file is replaced as a whole, so a crash leaves the old or the new file. A process that changes it holds two locks:
-one on the lock file, which exists before the ledger does, and one on the ledger's file itself, which nobody can delete
-without losing the ledger. The format is "dpmedian ledger 3", a log of chained lines. Formats 1 and 2, of versions 0.1.0
-and 0.2.0, can be read and become format 3 with the next charge.
+The file is replaced as a whole, so a crash leaves the old or the new file. A process that changes the file holds two
+locks: one on the lock file, and one on the file of the ledger itself. The lock file exists before the ledger does, but
+somebody may delete it; the file of the ledger is only deleted together with the ledger. The format is "dpmedian ledger
+3", a log of chained lines. Formats 1 and 2, from versions 0.1.0 and 0.2.0, can be read and become format 3 with the
+next charge.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ __all__ = ["FileStore", "MemoryStore", "Terms"]
 
 _FORMAT, _SECOND_FORMAT, _FIRST_FORMAT = (f"dpmedian ledger {number}" for number in (3, 2, 1))
 
-# How often a lock is tried again because its file was replaced in the meantime. Nobody deletes files so often, but a
-# file system without stable file numbers would look like it, and waiting forever would give no reason.
+# The largest number of attempts to take a lock whose file is replaced each time. A file system without stable file
+# numbers looks as if the file were always replaced; then the process ends with an error instead of waiting forever.
 _TRIES = 1000
 
 
@@ -49,7 +50,7 @@ class Terms:
 
     @classmethod
     def of(cls, budget: Budget, composition: str | None, neighbours: object, unit: object) -> Terms:
-        """The requested terms, checked; None takes the budget's default filter."""
+        """The requested terms, checked. If `composition` is None, the default filter of the budget is used."""
         name, _ = filter_of(budget, composition)
         return cls(budget, name, neighbours_of(neighbours), unit_of(unit))
 
@@ -59,7 +60,7 @@ class Terms:
         return filter_of(self.budget, self.composition)[1]
 
     def difference(self, asked: Terms) -> str | None:
-        """The first term that differs from the requested terms, in words; None if they agree."""
+        """The first term that differs from the requested terms, in words. None if all terms agree."""
         if _limits(self.budget) != _limits(asked.budget):
             return f"the budget {self.budget}, not {asked.budget}"
         for name in ("composition", "neighbours", "unit"):
@@ -76,7 +77,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Stored:
-    """A ledger as it is stored: its terms, its log, and what the first link of the log is computed from."""
+    """A ledger as it is stored: its terms, its log, and the data from which the first link of the log is computed."""
 
     terms: Terms
     log: Log
@@ -84,18 +85,18 @@ class Stored:
 
     @classmethod
     def new(cls, terms: Terms, former: list[Entry] | None = None) -> Stored:
-        """A ledger with a new identity, empty or with the entries of an earlier format, which had no chain."""
+        """A ledger with a new identity. It is empty, or has the entries of an earlier format without a hash chain."""
         start = {"format": _FORMAT, "id": secrets.token_hex(16), **terms.to_dict(), "taken_over": len(former or ())}
         return cls(terms, Log(start) if former is None else Log.of_former(start, former), start)
 
     @classmethod
     def parse(cls, text: str) -> Stored:
         """Parse the text of a file."""
-        stored = parse_object(text, "this is no ledger")
+        stored = parse_object(text, "this is not a ledger")
         budget = Budget.of(**stored["budget"])
         if stored["format"] == _FIRST_FORMAT:
-            # Format 1 admitted a release by one bound or another, which is no filter. From now on its entries are held
-            # to one filter.
+            # Format 1 admitted a release if any of several bounds admitted it, which is not a valid filter. From now on
+            # one filter applies to all of its entries.
             terms = Terms.of(budget, None, "replace", RECORD)
         elif stored["format"] in (_SECOND_FORMAT, _FORMAT):
             terms = Terms.of(budget, stored["composition"], stored["neighbours"], stored["unit"])
@@ -108,7 +109,7 @@ class Stored:
 
     @property
     def text(self) -> str:
-        """The content of the file: one line of text for each line of the log."""
+        """The content of the file, with one line of text for each line of the log."""
         start = json.dumps(self.start, indent=2, ensure_ascii=False, allow_nan=False)
         lines = [json.dumps(line, ensure_ascii=False, allow_nan=False) for line in self.log.lines]
         log = "".join(f"{',' if number else ''}\n    {line}" for number, line in enumerate(lines))
@@ -120,7 +121,9 @@ def _limits(budget: Budget) -> tuple[float | None, float, float | None]:
 
 
 class MemoryStore:
-    """The log in one process. Each copy could spend the whole budget, so a forked copy refuses every charge."""
+    """The log of a ledger without a file. A copy could spend the whole budget again, so a forked process refuses every
+    charge.
+    """
 
     path: Path | None = None
 
@@ -139,7 +142,7 @@ class MemoryStore:
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"this in-memory ledger belongs to process {self._process}, and process {os.getpid()} has a copy of it "
-                "that could spend the budget again: share a file, Ledger(..., path=...)"
+                "that could spend the budget again: use a file, Ledger(..., path=...)"
             )
         with self._lock:
             log = self._stored.log.copy()
@@ -148,12 +151,15 @@ class MemoryStore:
 
 
 class FileStore:
-    """A ledger in a file: one JSON object, replaced as a whole. The lock file is empty and stays."""
+    """A ledger in a file. The file is one JSON object and is replaced as a whole. The lock file is empty and is never
+    removed.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        # Resolved once, so that a later change of directory, or of a link, does not lead to another ledger.
+        # The path is resolved once, so that a later change of the directory, or of a link, does not lead to another
+        # ledger.
         self.path = Path(os.path.realpath(path))
-        # The identity of the ledger in the file, once it is stored.
+        # The identity of the ledger in the file. It is set when the ledger is stored.
         self._id: str | None = None
 
     @property
@@ -162,12 +168,13 @@ class FileStore:
         return self.path.with_name(self.path.name + ".new")
 
     def create(self, terms: Terms) -> None:
-        """Create the file, or check that an existing one has the same terms; an existing file is never overwritten."""
+        """Create the file, or check that an existing file has the same terms. An existing file is never overwritten."""
         with self._lock():
             try:
                 self._read()
             except FileNotFoundError:
-                # If the file was only invisible and does exist, the exclusive creation does not change it.
+                # If the file exists after all (it may have been invisible for a moment), the exclusive creation does
+                # not change it.
                 with contextlib.suppress(FileExistsError):
                     self._create(terms)
             stored = self._read()
@@ -178,7 +185,7 @@ class FileStore:
             )
 
     def read(self) -> Stored:
-        """What is stored now."""
+        """The stored ledger."""
         # The file is replaced as a whole, so reading needs no lock, except on Windows, on which a file cannot be
         # replaced while it is read.
         with self._lock() if sys.platform == "win32" else contextlib.nullcontext():
@@ -186,30 +193,33 @@ class FileStore:
 
     @contextlib.contextmanager
     def transaction(self, terms: Terms) -> Iterator[Log]:
-        """The stored log, written back at the end unless there was an error; no other process can interrupt."""
+        """The stored log, which is written back at the end unless there was an error. No other process can change it in
+        between.
+        """
         with self._lock(), self._content_lock():
             self._require_one_name()
             stored = self._read()
             different = stored.terms.difference(terms)
             if different is not None:
                 raise ValueError(
-                    f"the ledger {self.path} was changed behind its back, it has {different}: open it again"
+                    f"the ledger {self.path} was changed since it was opened, it has {different}: open it again"
                 )
             yield stored.log
             self._replace(stored)
             self._id = stored.start["id"]
 
     def _require_one_name(self) -> None:
-        """Raises if the file has a second name: a charge would replace one of them, and the other would keep its full
-        budget.
+        """Raise an error if the file has a second name (a hard link).
+
+        A charge would replace the file under one name only, and the file under the other name would keep its budget.
         """
-        # A crash during the creation of the ledger may have left this second name of the file.
+        # A crash during the creation of the ledger may have left this file as a second name.
         self._fresh.unlink(missing_ok=True)
         links = self.path.stat().st_nlink
         if links > 1:
             raise ValueError(
-                f"the ledger {self.path} has {links} names (hard links), and each of them would keep a budget of its "
-                "own: delete the other names, and back the ledger up as a copy, not as a link"
+                f"the ledger {self.path} has {links} names (hard links), and each of them would keep its "
+                "own budget: delete the other names, and back the ledger up as a copy, not as a link"
             )
 
     def _read(self) -> Stored:
@@ -220,21 +230,23 @@ class FileStore:
         try:
             stored = Stored.parse(text)
         except BrokenChain as error:
-            raise BrokenChain(f"the ledger {self.path} does not fit together: {error}") from None
+            raise BrokenChain(f"the ledger {self.path} is not consistent: {error}") from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
-                f"{self.path} is not a ledger this version can read, and was left as it is: {error}"
+                f"{self.path} is not a ledger that this version can read, and was not changed: {error}"
             ) from error
         if self._id not in (None, stored.start["id"]):
             raise ValueError(
-                f"another ledger has taken the place of {self.path} since it was opened, and would not know what was "
-                "spent: restore the one that was there"
+                f"the file {self.path} was replaced by another ledger since it was opened, which does not "
+                "contain the earlier "
+                "entries: restore the original file"
             )
         return stored
 
     def _lost(self) -> FileNotFoundError:
         return FileNotFoundError(
-            f"there is no ledger at {self.path}; if there was one, restore it, since a new one would not know what was "
+            f"there is no ledger at {self.path}; if there was one, restore it, because a new ledger would not "
+            "know what was "
             "spent"
         )
 
@@ -242,13 +254,13 @@ class FileStore:
         stored = Stored.new(terms)
         fresh = self._write_beside(stored)
         try:
-            # Unlike a replacement, a link is refused if the file exists, and it appears with all of its content.
+            # A new link fails if the file exists, and otherwise the file appears with all of its content.
             os.link(fresh, self.path)
         except FileExistsError:
             raise
         except OSError:
-            # On a file system without links the file is empty for a moment, but it is still created only if there was
-            # none.
+            # On a file system without links the file is empty for a moment, but it is still created only if it did not
+            # exist.
             with open(self.path, "xb") as file:
                 file.write(fresh.read_bytes())
                 file.flush()
@@ -265,8 +277,8 @@ class FileStore:
 
     def _write_beside(self, stored: Stored) -> Path:
         text = stored.text
-        # One name suffices for the new file, because only the holder of the lock writes it, and a crash leaves at most
-        # this file. A crash may have left it as a second name of the ledger, so it is removed and never written into.
+        # One fixed name suffices for the new file, because only the holder of the lock writes it. After a crash this
+        # name may exist, perhaps as a second name of the ledger itself, so an old file is removed and never written to.
         fresh = self._fresh
         fresh.unlink(missing_ok=True)
         with open(fresh, "x", encoding="utf-8") as file:
@@ -277,20 +289,19 @@ class FileStore:
 
     def _sync_folder(self) -> None:
         if sys.platform != "win32":
-            # The new name survives a power failure only if the directory is written to disk.
+            # After a power failure the new file is there only if the directory was written to disk.
             folder = os.open(self.path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
             finally:
                 os.close(folder)
 
-    # The lock is our own code and not the library `filelock`. It must be an exclusive, blocking lock that the operating
-    # system drops when its holder dies, which is one call on either system. The library polls instead of waiting, is
-    # reentrant by default, and may fall back to a lock that a crash leaves behind, while this package prefers to
-    # refuse; it would also be the second dependency at run time.
+    # This module does not use the library `filelock`. It needs an exclusive, blocking lock that the operating system
+    # drops when the process dies, which is a single call. The library polls instead of waiting, is reentrant by
+    # default, and may fall back to a lock that remains after a crash.
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        # Every transaction opens the file again, so threads exclude each other as processes do.
+        # Every transaction opens the file again, so threads exclude each other in the same way as processes.
         beside = self.path.with_name(self.path.name + ".lock")
         if sys.platform != "win32":
             with self._locked(beside, "ab"):
@@ -304,7 +315,9 @@ class FileStore:
                     file.seek(0)
                     msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
                     break
-                except OSError as error:  # The call gives up after ten seconds; another process may be slow.
+                except (
+                    OSError
+                ) as error:  # The call gives up after ten seconds. Another process may be slow, so it is repeated.
                     if error.errno not in (errno.EACCES, errno.EDEADLK):
                         raise
             try:
@@ -315,13 +328,13 @@ class FileStore:
 
     @contextlib.contextmanager
     def _content_lock(self) -> Iterator[None]:
-        # The lock file can be deleted while it is locked, and the next process would lock a new file: two transactions
-        # at once. Therefore the ledger itself is locked, too. On Windows nobody can delete an open file.
+        # If somebody deletes the lock file while it is locked, the next process locks a new file, and two transactions
+        # could run at once. Therefore the ledger itself is locked, too. On Windows an open file cannot be deleted.
         if sys.platform == "win32":
             yield
             return
-        # A network file system locks only files that are open for writing. On other file systems a ledger that its
-        # owner made read-only can still be locked and replaced.
+        # A network file system can only lock files that are open for writing. On other file systems, a read-only file
+        # can also be locked and replaced.
         mode = "r+b" if os.access(self.path, os.W_OK) else "rb"
         with contextlib.ExitStack() as stack:
             try:
@@ -334,8 +347,9 @@ class FileStore:
 
         @contextlib.contextmanager
         def _locked(self, path: Path, mode: str) -> Iterator[None]:
-            """Hold the lock of the file that has this name now, not of a file that was deleted or replaced in the
-            meantime.
+            """Hold the lock of the file that has this name at present.
+
+            The lock of a file that was deleted or replaced in the meantime would not exclude other processes.
             """
             import fcntl
 
@@ -351,7 +365,7 @@ class FileStore:
                             return
                     finally:
                         fcntl.flock(file, fcntl.LOCK_UN)
-            raise self._unlockable(errno.EAGAIN, f"{path.name} changes all the time")
+            raise self._unlockable(errno.EAGAIN, f"{path.name} is replaced again and again")
 
     def _unlockable(self, number: int | None, reason: str | None) -> OSError:
         return OSError(
@@ -362,7 +376,7 @@ class FileStore:
 
 
 def _has_name(descriptor: int, path: Path) -> bool:
-    """Whether an open file is the one that has this name."""
+    """Whether the open file is the file that has this name at present."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

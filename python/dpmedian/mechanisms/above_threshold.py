@@ -1,4 +1,6 @@
-"""AboveThreshold: the first of many counts that reaches a threshold, for the price of one. Proof: above_threshold.md.
+"""AboveThreshold finds the first of many counts that reaches a threshold, at the cost of one release.
+
+Proof: above_threshold.md. The table translates the symbols of the paper (Haghifam, Steinke, Ullman, NeurIPS 2024).
 
 | paper | here | meaning |
 |---|---|---|
@@ -6,7 +8,7 @@
 | T | `threshold` | integer |
 | Lap(6/sqrt(2 rho)) | `threshold_rate` | noise on the threshold |
 | Lap(12/sqrt(2 rho)) | `query_rate` | noise on every query |
-| Fail | None | nothing reached the threshold |
+| Fail | None | no query reached the threshold |
 """
 
 from __future__ import annotations
@@ -25,19 +27,21 @@ from dpmedian.statistics import Exact
 __all__ = ["NOISES", "AboveThreshold", "epsilon_of_rho"]
 
 # The ratio of the budget of the query noise to the budget of the threshold noise. The textbook splits the budget
-# evenly; the variance (D/e1)^2 + (2 D/e2)^2 is smallest at a ratio of 2^(2/3).
+# evenly. Let D be the sensitivity, e1 the budget of the threshold noise and e2 the budget of the query noise. For
+# exponential noise, the variance (D/e1)^2 + (2 D/e2)^2 is smallest at e2/e1 = 2^(2/3).
 NOISES = {"laplace": 1.0, "exponential": 2.0 ** (2.0 / 3.0)}
 
-# Rates are rounded down to multiples of 2^-_RATE_BITS/sensitivity. Noise of a larger scale than 2^_WIDTH_BITS would not
-# fit a 64-bit integer safely: less than exp(-2^12) of its mass lies beyond 2^63.
+# Rates are rounded down to multiples of 2^-_RATE_BITS/sensitivity. The scale of the noise is at most 2^_WIDTH_BITS, so
+# that noise beyond 64-bit integers has a probability below exp(-2^12).
 _RATE_BITS = 30
 _WIDEST = 2**50
 _LARGEST = 2**62
 
 
 def epsilon_of_rho(rho: float) -> float:
-    """The largest epsilon, rounded down, for which a mechanism that is epsilon-DP costs at most rho: epsilon
-    tanh(epsilon/2) <= rho.
+    """The largest epsilon for which an epsilon-DP mechanism costs at most rho, rounded down.
+
+    Such a mechanism costs epsilon tanh(epsilon/2) in rho.
     """
     low, high = 0.0, rho + math.sqrt(2.0 * rho) + 1.0
     while high - low > 1e-15 * high:
@@ -52,9 +56,9 @@ def epsilon_of_rho(rho: float) -> float:
 class AboveThreshold:
     """Finds the first of a sequence of integer queries that reaches a threshold.
 
-    Neighbors: the relation for which the queries state their sensitivity. Sensitivity: every query moves by at most
-    `sensitivity`, an integer. Cost: one release that is `epsilon`-DP, for any number of queries. Failure: None is
-    returned if no query reached the threshold."""
+    Neighbors: the relation for which `sensitivity` holds. Sensitivity: every query moves by at most `sensitivity`, an
+    integer. Cost: one release that is `epsilon`-DP, for any number of queries. Failure: None is returned if no query
+    reached the threshold."""
 
     name: str
     noise: str
@@ -64,8 +68,8 @@ class AboveThreshold:
 
     @classmethod
     def of(cls, name: str, sensitivity: int, epsilon: float, noise: str = "laplace") -> AboveThreshold:
-        """Noise with the rate e1/sensitivity on the threshold and e2/(2 sensitivity) on the queries; e1 + e2 =
-        epsilon.
+        """Calibrate the noise: the rate is e1/sensitivity on the threshold and e2/(2 sensitivity) on the queries, with
+        e1 + e2 = epsilon.
         """
         if noise not in NOISES:
             raise ValueError(f"noise must be one of {sorted(NOISES)}, got {noise!r}")
@@ -78,13 +82,14 @@ class AboveThreshold:
         ]
         if any(p == 0 or q // p > _WIDEST for p, q in rates):
             raise ValueError(
-                f"epsilon = {epsilon:.3g} at sensitivity {sensitivity} needs noise wider than 2**50; spend more"
+                f"epsilon = {epsilon:.3g} at sensitivity {sensitivity} needs noise wider than 2**50; use a "
+                "larger budget"
             )
         return cls(name, noise, sensitivity, *rates)
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the noise, D p1/q1 + 2 D p2/q2, computed exactly and then rounded up to a double."""
+        """The epsilon of the noise, computed exactly from the rates and then rounded up to a double."""
         exact = self.sensitivity * (Fraction(*self.threshold_rate) + 2 * Fraction(*self.query_rate))
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
@@ -100,7 +105,7 @@ class AboveThreshold:
 
     @property
     def recentring(self) -> int:
-        """The mean noise of a query minus that of the threshold, if the noise is one-sided; 0 if it is two-sided."""
+        """The mean noise of a query minus the mean noise of the threshold. It is 0 if the noise is two-sided."""
         if self.noise == "laplace":
             return 0
         threshold, query = (1.0 / math.expm1(1.0 / scale) for scale in self.scales)
@@ -109,7 +114,7 @@ class AboveThreshold:
     def stated(self, query: int) -> Exact:
         """An exact query of the caller, with the sensitivity of this mechanism.
 
-        Clamping moves no two queries farther apart.
+        The integer is clamped to the range of the tape, which does not increase the difference of two queries.
         """
         clamped = min(max(query, -_LARGEST), _LARGEST)
         return Exact.stated(np.array([clamped], dtype=np.int64), float(self.sensitivity))
@@ -117,7 +122,7 @@ class AboveThreshold:
     def release(self, tape: Tape, queries: Iterable[Exact], threshold: int) -> int | None:
         """The index of the first query whose noisy value reaches the noisy threshold.
 
-        Queries after this one are not made. `threshold` is public.
+        Later queries are not made. `threshold` is public.
         """
         draw = tape.laplace if self.noise == "laplace" else tape.geometric
         center = Exact.public(np.array([threshold + self.recentring], dtype=np.int64))

@@ -1,4 +1,4 @@
-"""AboveThreshold over the m largest ball counts, as the paper prints it. Proof: balls.md."""
+"""AboveThreshold over the sum of the m largest ball counts, as in the paper (Haghifam et al.). Proof: balls.md."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["BallThreshold"]
 class BallThreshold:
     """The index of the first radius at which the sum of the m largest ball counts reaches a threshold, or None.
 
-    Neighbors: one record replaced; under add/remove the sensitivity would grow with the private n. Sensitivity: the one
-    of the statistic, m + n - 2, or the larger number that the paper prints. Cost: one release of pure
-    differential privacy. Failure: None is returned if no radius reaches the threshold.
+    Neighbors: one record replaced. Under add/remove the sensitivity would depend on n, which is private. Sensitivity:
+    m + n - 2, as stated by the statistic, or the larger number that the paper states. Cost: one release of
+    pure differential privacy. Failure: None is returned if no radius reaches the threshold.
     """
 
     radii: tuple[float, ...]
@@ -40,7 +40,7 @@ class BallThreshold:
 
     @property
     def scales(self) -> tuple[float, float]:
-        """The scales of the noise on the threshold and on a query, divided by m, so that they are in records."""
+        """The scales of the noise on the threshold and on a query, divided by m, so that their unit is one record."""
         threshold, query = self.mechanism.scales
         return threshold / self.m, query / self.m
 

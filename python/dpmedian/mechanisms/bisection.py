@@ -21,7 +21,7 @@ class NoisyBisection:
     """The smallest index in low, ..., high whose count reaches a target, or `high` if no smaller index does.
 
     Neighbors and sensitivity: as stated by the counts. Cost: `count.releases` Gaussian counts, of which a search makes
-    `queries(low, high)`. Failure: none; no query checks whether `high` itself reaches the target.
+    `queries(low, high)`. Failure: none. The search never uses the count at `high`, so `high` may not reach the target.
     """
 
     low: int
@@ -40,12 +40,14 @@ class NoisyBisection:
         return self.count.cost
 
     def release(self, tape: Tape, count: Callable[[int], Exact], target: float) -> int:
-        """Return the index. `count(index)` is an exact count, ideally monotone in the index; the target is public."""
+        """Return the index. `count(index)` is an exact count, which should be monotone in the index. The target is
+        public.
+        """
         low, high = self.low, self.high
         last = max(self.high - 1, self.low)
         for _ in range(self.count.releases):
-            # A search that has ended goes on querying and ignores the answers, so that its cost is the cost in the
-            # plan.
+            # A search that has found its index makes the remaining queries and ignores their answers, so that its cost
+            # is always the cost in the plan.
             middle = min((low + high) // 2, last)
             reached = self.count.release(tape, count(middle))[0] >= target
             if low < high:

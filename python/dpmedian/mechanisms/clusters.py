@@ -28,7 +28,7 @@ _FINEST_GRADIENTS = 40
 
 
 def shell_ends() -> Vector:
-    """The outer radius of every shell, in units of the scale; the last one is open."""
+    """The outer radius of every shell but the last, in units of the scale. The last shell has no outer radius."""
     ends: Vector = np.exp2((np.arange(SHELLS) + FIRST_HALF_OCTAVE + 1) / 2.0)
     return ends
 
@@ -37,8 +37,8 @@ def shell_ends() -> Vector:
 class NoisyShells(Gaussian):
     """The number of records in each shell around a point, and `weight` times the second moments of the directions.
 
-    Neighbors and sensitivity: as stated by the statistic, sqrt(1 + weight^2) under add/remove and sqrt(2) times that
-    number under replacement, plus the rounding. Cost: one Gaussian release. Failure: none.
+    Neighbors and sensitivity: as stated by the statistic. The sensitivity is sqrt(1 + weight^2) under add/remove and
+    sqrt(2 (1 + weight^2)) under replacement, plus the rounding. Cost: one Gaussian release. Failure: none.
     """
 
     weight: float
@@ -57,11 +57,12 @@ class NoisyShells(Gaussian):
         )
 
     def around(self, source: Source, tape: Tape, theta: Vector, scale: float) -> tuple[Vector, Matrix | None]:
-        """The noisy counts, and the noisy sum of u u^T over the records, with u the unit vector from theta to the
-        record.
+        """The noisy counts, and the noisy sum of u u^T over the records.
 
-        The noise of the matrix has the standard deviation sigma/weight on the diagonal and 1/sqrt(2) times that
-        elsewhere. Without a weight there is no matrix.
+        Here u is the unit vector from theta to the record.
+
+        The noise of the matrix has the standard deviation sigma/weight on the diagonal and sigma/(sqrt(2) weight)
+        elsewhere. If the weight is 0, the matrix is None.
         """
         vector = self.query(source, tape, theta=theta, scale=scale, weight=self.weight)
         if self.weight == 0.0:
@@ -80,14 +81,14 @@ class Grid:
     reach: float
     """Records farther away than this have no cell."""
     side: float
-    """Half the side of the cube after compression."""
+    """Half the side of the cube, in compressed coordinates."""
 
     def widths(self, level: int) -> float:
-        """The width of a cell after compression."""
+        """The width of a cell, in compressed coordinates."""
         return 2.0 * self.side * 2.0**-level
 
     def middles(self, level: int, indices: NDArray[np.int64]) -> Matrix:
-        """The middles of cells after compression."""
+        """The centers of cells, in compressed coordinates."""
         return np.asarray((indices + 0.5) * self.widths(level) - self.side, dtype=np.float64)
 
     def codes(self, level: int, indices: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -111,9 +112,9 @@ class NoisyCells(Gaussian):
         return cls.of_statistic(name, "grid cells", rho, parameters, {"cells": CELLS_MOST})
 
     def count(self, source: Source, tape: Tape, grid: Grid, level: int, indices: NDArray[np.int64]) -> Vector:
-        """The noisy count of each cell of this level; which cells are counted depends only on earlier releases."""
+        """The noisy count of each of these cells. The choice of the cells may depend on earlier releases only."""
         if len(indices) > CELLS_MOST:
-            raise ValueError(f"one release has at most {CELLS_MOST} cells, got {len(indices)}")
+            raise ValueError(f"one release can have at most {CELLS_MOST} cells, got {len(indices)}")
         codes = grid.codes(level, indices)
         order = np.argsort(codes)
         counts = np.empty(len(indices))
@@ -135,9 +136,9 @@ class NoisyCells(Gaussian):
 class NoisyClusters(Gaussian):
     """For each of k centers: the count of its nearest records, their counts in shells, and their Huber gradient.
 
-    Neighbors and sensitivity: as stated by the statistic with the weight a of the counts and b of the shells, sqrt(1 +
-    a^2 + b^2) under add/remove and sqrt(4 + 2 b^2) under replacement, plus the rounding. Cost: one Gaussian release.
-    Failure: none.
+    Neighbors and sensitivity: as stated by the statistic. With the weight a of the counts and the weight b of the
+    shells, the sensitivity is sqrt(1 + a^2 + b^2) under add/remove and sqrt(4 + 2 b^2) under replacement, plus the
+    rounding. Cost: one Gaussian release. Failure: none.
     """
 
     k: int

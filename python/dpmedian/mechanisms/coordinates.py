@@ -18,17 +18,20 @@ __all__ = ["OPEN", "Center", "CoordinateSearch"]
 
 # After this many queries the search computes whether it may stop. The computation takes as long as a query.
 _EVERY = 8
-# If the posteriors still narrow down where the data are, their intervals shrink by this factor between two tests.
+# The search goes on as long as the intervals of the posteriors shrink at least by this factor between two tests.
 _SHRINKS = 0.7
-# The length of the box that holds all but this posterior mass says how far a search has come.
+# The progress of a search is measured by a box that contains all but this posterior mass.
 OPEN = 0.2
-# The search makes at least this many queries: the first queries find the octave, and the intervals do not shrink yet.
+# The search makes at least this many queries. The first queries find the octave of the data; the intervals shrink only
+# later.
 _LEAST = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Center:
-    """The medians of the posteriors, and the diagonal of a cube with the median length of their 80 % intervals."""
+    """The medians of the posteriors, and a measure of their width: the diagonal of a cube whose side is the median
+    length of the 80 % intervals.
+    """
 
     point: NDArray[np.float64]
     doubt: float
@@ -40,7 +43,7 @@ class CoordinateSearch:
 
     Neighbors and sensitivity: as stated by centered ranks, which are ranks minus half of the number of records:
     sqrt(d) in L2 under replacement, and half of that under add/remove. Cost: the Gaussian vectors that were released,
-    at most `ranks.releases`. Failure: none; a search with too much noise returns a point far away.
+    at most `ranks.releases`. Failure: none. A search with too much noise may return a point far away from the data.
     """
 
     n: int
@@ -69,11 +72,11 @@ class CoordinateSearch:
     ) -> Found[Center]:
         """Search until the box is small enough.
 
-        The prior has its mass on signed octaves around `center`, from below 2^octave up to `limit`; it falls off beyond
-        2^octave, or around a likely octave with a given width. Cells narrower than `resolution` are not divided. The
-        intervals that hold all but `sure` of each posterior are the sides of a box. The search stops when the diagonal
-        of this box is below `width`. If `width` is 0, it stops when the box no longer shrinks, which means that the
-        noise allows no smaller box.
+        The prior covers distances from `center` from below 2^octave up to `limit`, in both directions. Octaves near
+        2^octave are the most likely, or with `likely` the octaves around a likely octave with a given width. Cells
+        narrower than `resolution` are not divided. The intervals that hold all but `sure` of each posterior are the
+        sides of a box. The search stops when the diagonal of this box is below `width`. If `width` is 0, it stops when
+        the box no longer shrinks, which means that the noise allows no smaller box.
         """
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)
@@ -86,7 +89,8 @@ class CoordinateSearch:
             asked += 1
             if sure > 0.0 and asked % _EVERY == 0:
                 sides = posterior.quantile(1.0 - 0.5 * sure) - posterior.quantile(0.5 * sure)
-                # Sides whose squares would overflow are too wide for the test to pass, so they are not squared.
+                # The first condition avoids an overflow: wide sides would fail the test anyway, so they are not
+                # squared.
                 if width > 0.0 and float(np.max(sides)) < width and float(np.linalg.norm(sides / width)) < 1.0:
                     break
                 typical = float(np.median(sides))

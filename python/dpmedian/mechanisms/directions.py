@@ -20,10 +20,10 @@ __all__ = ["FREE_WEIGHT", "LEAST_WEIGHT", "GradientAndDirections"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Under replacement the directions cost nothing in addition to the gradient up to a weight of sqrt(1/2). With a slightly
-# smaller weight this holds for rounded directions, too: the rounding adds less than 0.3 % to the sensitivity.
+# Under replacement, directions with a weight of up to sqrt(1/2) do not increase the sensitivity of the gradient in
+# exact arithmetic. With this slightly smaller weight, rounding adds less than 0.3 % to the sensitivity.
 FREE_WEIGHT = math.sqrt(0.45)
-# The core rounds weights down to multiples of 2^-30: a smaller weight than this one would lose digits.
+# The smallest weight. The Rust core rounds weights down to multiples of 2^-30, so a smaller weight would lose digits.
 LEAST_WEIGHT = 2.0**-20
 
 
@@ -31,8 +31,8 @@ LEAST_WEIGHT = 2.0**-20
 class GradientAndDirections(Gaussian):
     """The gradient of the sum of distances, and `weight` times the second moments of the directions to all records.
 
-    Neighbors and sensitivity: as stated by the statistic, 2 under replacement (as much as for the gradient alone) and
-    sqrt(1 + weight^2) under add/remove, plus the rounding. Cost: one Gaussian release. Failure: none.
+    Neighbors and sensitivity: as stated by the statistic. The sensitivity is 2 under replacement, as for the gradient
+    alone, and sqrt(1 + weight^2) under add/remove, plus the rounding. Cost: one Gaussian release. Failure: none.
     """
 
     weight: float
@@ -57,9 +57,9 @@ class GradientAndDirections(Gaussian):
         return math.ldexp(bound(FINEST_PRODUCTS), -FINEST_PRODUCTS) / (weight * math.sqrt(2.0 * rho))
 
     def at(self, source: Source, tape: Tape, theta: Vector) -> tuple[Vector, Matrix]:
-        """The noisy gradient, and the noisy sum of u u^T, with u the unit vector from theta to a record.
+        """The noisy gradient, and the noisy sum of u u^T, where u is the unit vector from theta to a record.
 
-        The noise of the matrix has the standard deviation sigma/weight on the diagonal and 1/sqrt(2) times that
+        The noise of the matrix has the standard deviation sigma/weight on the diagonal and sigma/(sqrt(2) weight)
         elsewhere.
         """
         d = len(theta)

@@ -21,8 +21,8 @@ from dpmedian.statistics import FIRST_QUARTER_OCTAVE, LAST_QUARTER_OCTAVE, Exact
 
 __all__ = ["Counted", "DistanceCount", "DistanceSearch", "radius_of"]
 
-# The share that is subtracted from every count: one half of all records. If the number of records is private, the
-# difference does not reveal it, and it moves by half a record between neighbors.
+# Half of all records are subtracted from every count. Then a separate query for a private number of records is not
+# needed, and an added record moves the difference by one half only.
 _HALF = (1, 1)
 
 
@@ -60,8 +60,9 @@ class DistanceCount(Gaussian):
 
 
 class Counted(NamedTuple):
-    """The result of a search around a point, and its answers: noisy counts minus half of all records, with their
-    sigma.
+    """The result of a search around a point, with the noisy answers.
+
+    An answer is a noisy count minus half of all records, and `sigma` is the standard deviation of its noise.
     """
 
     quarter: int
@@ -75,7 +76,7 @@ class Counted(NamedTuple):
 class DistanceSearch:
     """The smallest radius around a point that holds a share of the records: a posterior search.
 
-    Cost: the cost of `count`. Failure: none; a search with too much noise returns a wrong radius.
+    Cost: the cost of `count`. Failure: none. A search with too much noise may return a wrong radius.
     """
 
     low: int
@@ -83,7 +84,7 @@ class DistanceSearch:
     stride: int
     """The number of quarter octaves between two radii of the search."""
     amplitude: float
-    """The assumed difference between a count and the target; usually the difference is larger."""
+    """The assumed difference between a count and the target. The true difference is usually larger."""
     prior_width: float
     count: DistanceCount
 
@@ -99,10 +100,11 @@ class DistanceSearch:
         likely: float,
         sure: float = 0.0,
     ) -> Found[Counted]:
-        """The quarter octave of the radius, `origin` plus a multiple of the stride, and the noisy answers.
+        """Return the quarter octave of the radius (`origin` plus a multiple of the stride), and the noisy answers.
 
-        `size` is the number of records, exact or noisy, by which the share is multiplied; a share near one half hardly
-        depends on it. The search stops when less than `sure` of the posterior mass lies outside of the interval.
+        `size` is the number of records, exact or noisy. The target is the share times `size`; if the share is near one
+        half, an error of `size` has little effect. The search stops when less than `sure` of the posterior mass lies
+        outside of the interval.
         """
         table, stride, target = self.count.table(source, theta), self.stride, (share - 0.5) * size
         search = GridSearch(self.low, self.high, self.amplitude, self.count)

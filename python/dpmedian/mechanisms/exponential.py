@@ -1,8 +1,10 @@
 """The exponential mechanism: a private choice that prefers small scores. Proof: exponential.md.
 
+The table translates the symbols of the paper (Haghifam, Steinke, Ullman, NeurIPS 2024). F is the sum of distances.
+
 | paper | here | meaning |
 |---|---|---|
-| pi(i) ~ exp(-c F(theta_i)) | eta/range | c in units of the score; the tape takes the range from the scores |
+| c in pi(i) ~ exp(-c F(theta_i)) | eta/range | the rate per unit of score; `scores` states its range |
 | Lemma exp-mech-anal | `Selection` | the choice among points by their sum of distances |
 | 2 c diam | `eta` | bounded range: how far the log-odds of two outputs may move |
 """
@@ -24,7 +26,8 @@ from dpmedian.statistics import Exact, Statistic
 
 __all__ = ["RANGE_LIMIT", "Exponential", "Selection", "eta_of_rho"]
 
-# eta is rounded down to a multiple of 2^-_ETA_BITS, as the tape does when it makes a ratio of integers of it.
+# eta is rounded down to a multiple of 2^-_ETA_BITS, because the tape represents eta as a fraction with this
+# denominator.
 _ETA_BITS = 30
 RANGE_LIMIT = 2**62
 
@@ -38,9 +41,8 @@ def eta_of_rho(rho: float) -> float:
 class Exponential:
     """Draws index i with probability proportional to exp(-score_i eta/range).
 
-    Neighbors: the relation for which the scores state their range. Sensitivity: the range of the scores, which is by
-    how much the difference of two scores may move; the rate is eta divided by the range. Cost: one bounded-range
-    release of `eta`. Failure: none.
+    Neighbors: the relation for which `scores` states its range. Sensitivity: the range, which is the largest change of
+    the difference of two scores between neighbors. Cost: one bounded-range release of `eta`. Failure: none.
     """
 
     name: str
@@ -50,7 +52,10 @@ class Exponential:
     def of(cls, name: str, eta: float) -> Exponential:
         rounded = math.ldexp(math.floor(math.ldexp(eta, _ETA_BITS)), -_ETA_BITS)
         if rounded == 0.0:
-            raise ValueError(f"the choice {name!r} has a budget of {eta:.3g} only, below 2**-{_ETA_BITS}; spend more")
+            raise ValueError(
+                f"the choice {name!r} would have eta = {eta:.3g}, below the minimum of 2**-{_ETA_BITS}; use a "
+                "larger budget"
+            )
         return cls(name, rounded)
 
     @property
@@ -58,13 +63,13 @@ class Exponential:
         return PrivacyCost.bounded_range(self.eta)
 
     def release(self, tape: Tape, scores: Exact, at_least: int = 0) -> int:
-        """The index of the choice. `at_least` replaces the range of the scores if it is larger."""
+        """Return the index of the choice. The larger of `at_least` and the range of the scores is used as the range."""
         return tape.choose(self.name, scores, self.eta, at_least)
 
 
 @dataclass(frozen=True)
 class Selection(Exponential):
-    """Chooses a point with a small sum of distances from points that are private already.
+    """Chooses, among candidates that were already released, a point with a small sum of distances to the records.
 
     Replacing a record moves the difference of two scores by at most twice the distance of the two points. On any data
     the range is therefore at most twice the diameter of the candidates, plus the rounding to the lattice.
@@ -83,11 +88,11 @@ class Selection(Exponential):
     def among(self, source: Source, tape: Tape, candidates: NDArray[np.float64], diameter: float | None = None) -> int:
         """The index of the chosen row.
 
-        The weights use the diameter of the candidates, or a larger one that is given.
+        The probabilities depend on the diameter of the candidates, or on a larger `diameter` if one is given.
         """
         differences = Statistic("objective differences", candidates=candidates.ravel(), d=candidates.shape[1])
         if differences.sensitivity.replace == 0.0:
-            return 0  # All candidates are the same point: no data could change the choice.
+            return 0  # All candidates are the same point, so the choice does not depend on the data.
         at_least = 0
         if diameter is not None:
             at_least = min(math.ceil(2.0 * math.ldexp(diameter, -differences.exponent)) + 2, RANGE_LIMIT)

@@ -22,11 +22,11 @@ __all__ = ["CAP_ROUNDING", "SIGMA_LIMITS", "Gaussian"]
 # Costs are sums of doubles. Rounding changes a sum of thousands of costs by at most this relative amount.
 CAP_ROUNDING = 1e-12
 
-# The smallest and the largest sigma in lattice units. Below the smallest, discrete noise differs too much from
-# continuous noise. Above the largest, the arithmetic of the sampler would not fit into 128 bits.
+# The smallest and the largest sigma in lattice units. With a smaller sigma, discrete noise would differ too much from
+# continuous noise. With a larger sigma, the arithmetic of the sampler would not fit 128 bits.
 SIGMA_LIMITS = (2**30, 2**50)
-# The binary logarithm of the sigma, in lattice units, that a lattice is chosen for: the middle of the limits. If no
-# public number bounds the values, it is near the lower limit, so that the clamp to 2^62 changes only values beyond 2^30
+# A lattice is chosen such that sigma is about 2^40 lattice units, which is the middle of the limits. If no public
+# number bounds the values, sigma is about 2^32 lattice units, so that the clamp to 2^62 changes only values beyond 2^30
 # standard deviations.
 _SIGMA_AIM, _SIGMA_AIM_UNBOUNDED = 40.0, 32.0
 
@@ -67,12 +67,12 @@ class _Stated:
 class Gaussian:
     """`releases` integer vectors of `coordinates` entries, each with discrete Gaussian noise.
 
-    Neighbors: the relation for whose sensitivity the noise was calibrated. Sensitivity: the L2 sensitivity of the
-    statistic on a lattice of multiples of 2^-bits. Cost: `releases` Gaussian releases whose standard deviation is
-    `noise_multiplier` times the sensitivity. Failure: none.
+    Neighbors: the relation for which the sensitivity was computed. Sensitivity: the L2 sensitivity of the statistic on
+    a lattice of multiples of 2^-bits. Cost: `releases` Gaussian releases whose standard deviation is `noise_multiplier`
+    times the sensitivity. Failure: none.
 
-    The tape gets the noise multiplier and takes the sensitivity from the value that it opens, so the cost that is
-    charged here cannot differ from the noise that is drawn there.
+    The tape gets only the noise multiplier, and takes the sensitivity from the value that it opens. So the noise always
+    corresponds to the cost that is charged.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Gaussian:
         finest: int = 50,
         **more: Any,
     ) -> Made:
-        """The noise that costs rho over all releases, for values of magnitude at most `largest`.
+        """Calibrate the noise such that all releases together cost rho. Values are at most `largest` in magnitude.
 
         If no public number bounds the values, `largest` is None. The lattice then does not depend on the number of
         records, and the tape clamps values beyond 2^62 units. `bound(bits)` is the L2 sensitivity of the statistic in
@@ -113,9 +113,10 @@ class Gaussian:
         made = cls(name, bound, bits, multiplier, bound(bits), numbers, releases, **more)
         if not SIGMA_LIMITS[0] <= made.sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
-                f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on multiples of 2**-{bits} "
+                f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on "
+                f"multiples of 2**-{bits} "
                 f"it is {made.sigma:.3g} units, and {SIGMA_LIMITS[0]} to {SIGMA_LIMITS[1]} are supported; "
-                "choose a budget nearer to common values"
+                "choose a budget closer to common values"
             )
         return made
 
@@ -138,8 +139,9 @@ class Gaussian:
 
     @staticmethod
     def of_stated(name: str, sensitivity: float, rho: float, *, largest: int, releases: int = 1) -> Gaussian:
-        """Gaussian releases of integer counts up to `largest` that the caller computes; the caller states the
-        sensitivity.
+        """Gaussian releases of integer counts that the caller computes.
+
+        The counts are at most `largest`, and the caller states their sensitivity.
         """
         return Gaussian.calibrate(name, _Stated(sensitivity), rho, largest=largest, releases=releases)
 
@@ -149,10 +151,10 @@ class Gaussian:
 
     @staticmethod
     def cap(rho: float, coordinates: int) -> PrivacyCost:
-        """The cost that bounds all Gaussian releases of `coordinates` numbers with a given sum of rho: see spender.md.
+        """The cost of any Gaussian releases with this sum of rho and of at most `coordinates` numbers; see spender.md.
 
-        A run may choose the releases as it goes, on lattices with a sigma of at least 2^30 units. The bound contains
-        the rounding of a sum of thousands of costs.
+        A run may choose the releases as it goes, on lattices with a sigma of at least 2^30 units. The bound has room
+        for the rounding of a sum of thousands of costs.
         """
         discretization = coordinates / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
         return PrivacyCost(mu_squared=2.0 * rho * (1.0 + CAP_ROUNDING), discretization=discretization)

@@ -21,10 +21,10 @@ Ball = tuple[Vector, float]
 
 @dataclass(frozen=True)
 class NoisyGradient(Gaussian):
-    """Gaussian releases of the lattice gradient of the sum of distances, or of a mean shift in its place.
+    """Gaussian releases of the gradient of the sum of distances, or of mean shifts.
 
-    Neighbors and sensitivity: as stated by the gradient, 2 under replacement and 1 under add/remove, plus the rounding;
-    the mean shift has the same sensitivity. Cost: `releases` Gaussian releases. Failure: none.
+    Neighbors and sensitivity: as stated by the gradient. The sensitivity is 2 under replacement and 1 under add/remove,
+    plus the rounding. The mean shift has the same sensitivity. Cost: `releases` Gaussian releases. Failure: none.
     """
 
     @classmethod
@@ -46,9 +46,9 @@ class NoisyGradient(Gaussian):
     ) -> tuple[Vector, Vector]:
         """Projected descent in one ball or in the intersection of two, with all releases or `steps` of them.
 
-        Return the mean of theta_1, ..., theta_T, which contains the start and not the last iterate, and the last
-        iterate. If all records are in this process, the loop runs in Rust; otherwise it queries in rounds and gives the
-        same bits.
+        Return the mean of theta_1, ..., theta_T, and the last iterate theta_(T+1). The mean includes the start theta_1
+        but not the last iterate. If all records are in this process, the loop runs in Rust. Otherwise the loop runs
+        here, and gives the same bits.
         """
         steps = self.releases if steps is None else steps
         if source.local is None:

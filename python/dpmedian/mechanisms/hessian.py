@@ -22,8 +22,8 @@ Matrix = NDArray[np.float64]
 
 # The contribution of a record to the curvature is rounded to multiples of 2^-20 before it is summed.
 _COARSEST_CURVATURE = 20
-# The core multiplies directions that are multiples of 2^-20, or of 2^-11 in more than 16 dimensions. Their products are
-# multiples of 2^-40 or coarser.
+# The Rust core multiplies coordinates of directions, which are multiples of 2^-20, or of 2^-11 in more than 16
+# dimensions. So the products are multiples of 2^-40.
 FINEST_PRODUCTS = 40
 # The sensitivity of second moments is proved up to this many dimensions.
 MOMENTS_DIMENSION = 4000
@@ -42,10 +42,10 @@ class Curvature(Gaussian):
         return cls.of_statistic(name, "curvature", rho, parameters, coarsest=_COARSEST_CURVATURE)
 
     def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> float:
-        """The noisy sum over records of (1 - 1/d) radius/distance, or of 1 for a record within the radius.
+        """The noisy sum over records of (1 - 1/d) radius/distance beyond the radius and of 1 within the radius.
 
         Divided by the radius, the sum is the second derivative of the sum of distances, averaged over all directions.
-        Within the radius the distance is smoothed: a record there contributes 1.
+        For records within the radius, the distance is smoothed.
         """
         return float(self.query(source, tape, theta=theta, radius=radius)[0])
 
@@ -54,8 +54,8 @@ class Curvature(Gaussian):
 class Hessian(Gaussian):
     """The Hessian of the sum of distances, smoothed at a radius: its curvature K and its second moments T.
 
-    Neighbors and sensitivity: as stated by the statistic. Under replacement it is sqrt(2), as much as for T alone;
-    under add/remove it is sqrt(1 + a^2 (1 - 1/d)^2) with the weight a of K. The rounding is added. Cost: one Gaussian
+    Neighbors and sensitivity: as stated by the statistic. The sensitivity is sqrt(2) under replacement, as for T alone,
+    and sqrt(1 + a^2 (1 - 1/d)^2) under add/remove, where a is the weight of K, plus the rounding. Cost: one Gaussian
     release. Failure: none.
     """
 
@@ -78,8 +78,9 @@ class Hessian(Gaussian):
 
     @staticmethod
     def noise_of(rho: float, parameters: PublicParameters) -> tuple[float, float]:
-        """The standard deviations of the noise on the diagonal of T and on K, for a release that costs rho; up to
-        rounding.
+        """The standard deviations of the noise on the diagonal of T and on K, for a release that costs rho.
+
+        Rounding is not included.
         """
         d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
         bound = Bound("hessian", parameters.neighbours, (("d", d), ("weight", weight)))
@@ -90,19 +91,19 @@ class Hessian(Gaussian):
         """The noisy curvature, and the noisy symmetric matrix of second moments.
 
         The noise of the curvature has the standard deviation sigma/weight. The noise of an entry of the matrix has the
-        variance sigma^2 on the diagonal and half of that elsewhere.
+        variance sigma^2 on the diagonal and sigma^2/2 elsewhere.
         """
         vector = self.query(source, tape, theta=theta, radius=radius, weight=self.weight)
         return float(vector[0]) / self.weight, symmetric(vector[1:], len(theta))
 
 
 def _curvature_weight(d: int, neighbours: Neighbours) -> float:
-    """The weight of K relative to T in the released vector, in two dimensions and more.
+    """The weight a of K relative to T in the released vector, in two dimensions and more.
 
-    Under replacement it is the largest weight at which K costs nothing. Under add/remove it is the weight with the
-    least noise in a row of the Hessian, in which T has the variance (1 + a^2 q^2)(d + 1)/2 and K the variance (1 + a^2
-    q^2)/a^2, with q = 1 - 1/d. It is capped so that a record within the radius moves the vector no more than a record
-    beyond it.
+    Under replacement, it is the largest weight at which K does not increase the sensitivity. Under add/remove, it is
+    the weight with the least noise in a row of the Hessian: T adds the variance (1 + a^2 q^2)(d + 1)/2 to the row and K
+    adds (1 + a^2 q^2)/a^2, with q = 1 - 1/d. The weight is capped so that a record within the radius moves the vector
+    by no more than a record beyond the radius.
     """
     q = 1.0 - 1.0 / d
     if relation_of(neighbours).size_is_public:

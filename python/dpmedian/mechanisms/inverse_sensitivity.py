@@ -1,4 +1,5 @@
-"""A lattice point, drawn with a score: how few records must change to make it a median.
+"""A random lattice point. A point's score is the number of records that must change to make the point a median, and
+points with a small score are more likely.
 
 Proof: inverse_sensitivity.md.
 """
@@ -23,11 +24,11 @@ __all__ = ["RECORDS_MAX", "InverseSensitivity", "Lattice"]
 
 # The largest number of records for which the cells are small enough and the bounds of the scores are proved.
 RECORDS_MAX = 2**28
-# The largest coordinate on the lattice, in steps: differences of coordinates up to this size are exact in doubles.
+# The largest coordinate on the lattice, in steps. Doubles represent differences of such coordinates exactly.
 _EXTENT_MAX = 2**52
-# Lattice steps per resolution. On the line nothing but rounding depends on them. In two and three dimensions cells must
-# be smaller than the ball in which the score is small, see `Lattice.of`. A resolution of fewer than sixteen steps is
-# refused.
+# The number of lattice steps per resolution. In one dimension only the rounding depends on this number. In two and
+# three dimensions cells must be smaller than the ball in which the score is small; see `Lattice.of`. A resolution of
+# fewer than sixteen steps is refused.
 _STEPS_LINE, _STEPS_SPACE, _STEPS_MIN = 2**20, 2**6, 2**4
 # A smaller step than this one would not be a normal double.
 _STEP_MIN = 2.0**-1000
@@ -40,7 +41,8 @@ _SCORE_BITS = 31
 
 @dataclass(frozen=True)
 class Lattice:
-    """The public lattice. Records are snapped to multiples of `step`; a release is an odd multiple in every coordinate.
+    """The public lattice. Records are rounded to multiples of `step`. Every coordinate of a released point is an odd
+    multiple of `step`.
 
     `reach` is the largest distance of a record from the center and `smoothing` the resolution, both in steps and even.
     """
@@ -51,7 +53,9 @@ class Lattice:
 
     @classmethod
     def of(cls, epsilon: float, *, n: int, d: int, radius: float, resolution: float) -> Lattice:
-        """In more than one dimension, the score stays below k0 = 2 d/epsilon within k0/n resolutions of the median.
+        """Choose the lattice.
+
+        In more than one dimension, points within k0/n resolutions of the median have a score below k0 = 2 d/epsilon.
 
         The step is chosen so that the radius of this ball is eight half diagonals of a cell; a half diagonal is sqrt(d)
         steps.
@@ -84,8 +88,8 @@ class InverseSensitivity:
     """One exact draw with weights exp(-epsilon/2 score/sensitivity).
 
     Neighbors and sensitivity: as stated by the score, 1 if a record is replaced and 1/2 if a record is added or
-    removed; with weights, up to rounding. Cost: epsilon of pure differential privacy, and a bounded range of epsilon.
-    Failure: none."""
+    removed. With weights, the rounding is added. Cost: epsilon of pure differential privacy, and a bounded range of
+    epsilon. Failure: none."""
 
     epsilon: float
     sensitivity: float
@@ -98,12 +102,12 @@ class InverseSensitivity:
     def of(cls, epsilon: float, parameters: PublicParameters) -> InverseSensitivity:
         """Calibrate the draw.
 
-        Weights are 2^(-rate/2^40 score) with the rate rounded down: 2 ln 2 rate/2^40 sensitivity <= epsilon.
+        A point has the weight 2^(-score rate/2^40). The rate is rounded down, so that 2 ln 2 rate/2^40 sensitivity <=
+        epsilon.
         """
         assert parameters.radius is not None
         assert parameters.resolution is not None
-        # Without a public number of records or a guess of it, cells are as small as the largest number of records
-        # requires.
+        # Without a public number of records and without a guess, cells are as small as RECORDS_MAX records require.
         n = RECORDS_MAX if parameters.n is None else parameters.n
         d, radius, resolution = parameters.d, parameters.radius, parameters.resolution
         bound = lattice_score_sensitivity(d, parameters.weighted).under(parameters.neighbours)
@@ -114,8 +118,9 @@ class InverseSensitivity:
 
     @property
     def decay(self) -> float:
-        """The decay: the weight falls by a factor e if the score grows by 1/decay; epsilon/2 over the sensitivity, up
-        to rounding.
+        """The decay of the weights, epsilon/2 divided by the sensitivity, up to rounding.
+
+        The weight is divided by e if the score grows by 1/decay.
         """
         return math.ldexp(self.rate, -_RATE_BITS) * math.log(2.0)
 
@@ -134,7 +139,9 @@ class InverseSensitivity:
         )
 
     def release(self, source: Source, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The drawn point relative to the center. The draw needs thousands of scores, and each needs all records."""
+        """The drawn point relative to the center. The draw computes thousands of scores, and every score needs all
+        records.
+        """
         if source.local is None:
             raise ValueError("this mechanism needs all records in this process")
         lattice = (self.lattice.step, self.lattice.reach, self.lattice.smoothing)

@@ -1,4 +1,7 @@
-"""The noisy size of a group whose key nobody has listed: the group is shown if the size is large. Proof beside it."""
+"""The noisy size of a group whose key is not public. The group is shown if its noisy size is large.
+
+Proof: key_selection.md.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ class KeySelection(NoisySize):
     """The noisy size of one group that occurs in the data; the group is shown if the noisy size is at least
     `threshold`.
 
-    Neighbors: one unit added, removed or replaced. Sensitivity: 1. Cost: one Gaussian release, and `lone_delta`, a
-    bound on the probability that a group with a single contribution is shown. Failure: a group that is not shown leaves
-    nothing behind, just like a group that does not occur.
+    Neighbors: one unit added, removed or replaced. Sensitivity: 1. Cost: one Gaussian release, and `lone_delta`, which
+    bounds the probability that a group with a single contribution is shown. Failure: a group with a small noisy size is
+    not shown. The release is then the same as for a group that does not occur.
     """
 
     threshold: int = 0
@@ -57,5 +60,5 @@ class KeySelection(NoisySize):
 
     @property
     def stage(self) -> Stage:
-        """The row of a plan; its rule states the noisy size from which on a group is shown."""
+        """The row of a plan. Its rule states the noisy size at which a group is shown."""
         return replace(super().stage, rule=threshold_rule(self.threshold))

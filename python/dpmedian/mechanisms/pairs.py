@@ -1,4 +1,6 @@
-"""Counts of random pairs of records within a radius, from which the scale of the data is found. Proof: pairs.md."""
+"""Counts of random pairs of records within a radius. A search over such counts finds the scale of the data. Proof:
+pairs.md.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from dpmedian.statistics import Exact
 
 __all__ = ["PairBisection", "PairCount", "PairSearch"]
 
-# A share of the pairs becomes a fraction with this many binary places, or with as many as a coarser lattice has.
+# A share of the pairs is rounded to a fraction with this many binary places, or with fewer on a coarser lattice.
 _SHARE_BITS, _COARSEST = 20, 8
 
 
@@ -58,9 +60,9 @@ class PairCount(Gaussian):
 
 @dataclass(frozen=True)
 class PairSearch:
-    """The smallest power of two within which a share of the pairs lies: a posterior search over the exponents.
+    """A posterior search for the smallest power of two within which a share of the pairs lies.
 
-    Cost: the cost of `count`. Failure: none; a search with too much noise returns a wrong exponent.
+    Cost: the cost of `count`. Failure: none. A search with too much noise may return a wrong exponent.
     """
 
     low: int
@@ -68,9 +70,9 @@ class PairSearch:
     share: float
     """The share of the pairs that must be within the radius."""
     amplitude: float
-    """The assumed difference between a count and the target share; usually the difference is larger."""
+    """The assumed difference between a count and the target. The true difference is usually larger."""
     prior_width: float
-    """The width of the prior on the exponents, whose middle is 0."""
+    """The width of the prior on the exponents. The prior is centered at 0."""
     count: PairCount
 
     def release(self, source: Source, tape: Tape, sure: float = 0.0) -> Found[int]:
@@ -86,9 +88,9 @@ class PairSearch:
 
 @dataclass(frozen=True)
 class PairBisection:
-    """The index of the first radius within which a share of the pairs lies, or None: by noisy bisection.
+    """Noisy bisection for the index of the first radius within which a share of the pairs lies.
 
-    Cost: the cost of `count`. Failure: None is returned if no radius was seen to reach the share.
+    Cost: the cost of `count`. Failure: None is returned if the search finds no radius.
     """
 
     radii: tuple[float, ...]
@@ -98,7 +100,7 @@ class PairBisection:
     def of(
         cls, name: str, rho: float, parameters: PublicParameters, *, radii: tuple[float, ...], pairings: int
     ) -> PairBisection:
-        # The index after the last radius means that none was found.
+        # The search covers one more index, which means that no radius was found.
         releases = NoisyBisection.queries(0, len(radii))
         return cls(radii, PairCount.of(name, rho, parameters, pairings=pairings, releases=releases))
 

@@ -16,7 +16,7 @@ from dpmedian.statistics import Exact
 
 __all__ = ["NoisyStep"]
 
-# The finest lattice (multiples of 2^-36) on which a sum over 2^25 records fits 64 bits.
+# The finest lattice, multiples of 2^-36. On this lattice a sum over 2^25 records fits 64 bits.
 _FINEST = 36
 
 # The number of entries that are converted to doubles at a time.

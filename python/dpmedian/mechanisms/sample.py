@@ -17,10 +17,10 @@ _COIN_BITS = 48
 class HiddenSample:
     """A random sample of `size` of about n records, drawn from hidden randomness of the tape.
 
-    If n is public and exact, the sample is uniform among all samples of that size. If n is private and noisy, every
-    record is in the sample with probability size/n, by a coin of its own. Sensitivity: on the sample every statistic
-    has the sensitivity that it has on all records. Cost: none for the sample; a release about the sample costs what it
-    would cost about all records. Failure: none.
+    If n is public, the sample is uniform among all samples of this size. If n is private, n is a noisy number, and
+    every record is in the sample with probability size/n, independently of the others. Sensitivity: a statistic has the
+    same sensitivity on the sample as on all records. Cost: none for the sample; a release about the sample costs what
+    it would cost about all records. Failure: none.
     """
 
     n: int

@@ -1,7 +1,7 @@
-"""Posterior search: each noisy count is queried at the index that halves the posterior mass. Proof: search.md.
+"""Posterior search: each query is a noisy count at the index that divides the posterior mass in half. Proof: search.md.
 
-Bisection fails if one answer is wrong. In a posterior search later answers outweigh a wrong answer, so the counts
-may have much more noise.
+Bisection fails if one answer is wrong. In a posterior search, later answers correct a wrong answer, so the counts may
+have much more noise than in a bisection.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class GridSearch:
     """The smallest index in low, ..., high whose count reaches a target.
 
     Neighbors and sensitivity: as stated by the counts. Cost: the Gaussian counts that were released, at most
-    `count.releases`. Failure: none; a search with too much noise returns a wrong index.
+    `count.releases`. Failure: none. A search with too much noise may return a wrong index.
     """
 
     low: int
     high: int
     amplitude: float
-    """The assumed difference between a count and the target; usually the difference is larger."""
+    """The assumed difference between a count and the target. The true difference is usually larger."""
     count: Gaussian
 
     def __post_init__(self) -> None:
@@ -56,10 +56,12 @@ class GridSearch:
         width: float,
         sure: float = 0.0,
     ) -> Found[int]:
-        """Return the index. `count(index)` is an exact count, monotone in the index; `likely` and `width` shape the
-        prior.
+        """Return the index.
 
-        The search stops when the posterior mass outside of the likeliest index and its two neighbors is below `sure`.
+        `count(index)` is an exact count, which must be monotone in the index. `likely` and `width` are the center and
+        the width of the prior.
+
+        The search stops when the posterior mass outside of the most likely index and its two neighbors is below `sure`.
         """
         posterior = GridPosterior(self.high - self.low + 1, likely - self.low, width)
         gain = 2.0 * self.amplitude / self.count.noise**2

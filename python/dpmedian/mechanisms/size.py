@@ -1,4 +1,6 @@
-"""The noisy number of records, or sum of their weights, if that is private. Proof: size.md."""
+"""The noisy number of records, or the noisy sum of their weights, for data sets whose size is private. Proof:
+size.md.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ __all__ = ["NoisySize"]
 class NoisySize(Gaussian):
     """The number of records, or the sum of their weights, with Gaussian noise.
 
-    Neighbors: one record added or removed; with weights also one record replaced, because only without weights does
-    replacement keep the number public. Sensitivity: 1. Cost: one Gaussian release. Failure: none; a few records may be
-    reported as none.
+    Neighbors: one record added or removed. With weights also one record replaced, because a replacement can change the
+    sum of the weights. Sensitivity: 1. Cost: one Gaussian release. Failure: none. If there are few records, the result
+    may be 0.
     """
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A budget that a run spends as it goes: every release chooses its noise from what is left. Proof: spender.md."""
+"""A budget that a run divides among its releases while it runs. Proof: spender.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Mechanism = TypeVar("Mechanism", bound=Gaussian)
 Mechanism_co = TypeVar("Mechanism_co", bound=Gaussian, covariant=True)
 Value = TypeVar("Value")
 
-# The least part of the budget that a release gets. It bounds the noise, so that a lattice can be checked beforehand.
+# The smallest part of the budget that a release can have. It limits the noise, so that the lattice can be checked
+# before the run.
 _LEAST = 1e-6
 
 
@@ -32,10 +33,9 @@ class Exhausted(Exception):
 
 @dataclass(frozen=True)
 class Offer(Generic[Mechanism_co]):
-    """A kind of query with at most `times` uses; a use is one release or one search.
+    """A kind of query with at most `times` uses. A use is one release or one search.
 
-    `make(rho)` calibrates it; its `releases` are those of one time. `largest` is the part of the budget that one time
-    may cost at most.
+    `make(rho)` calibrates the mechanism of one use. `largest` is the largest part of the budget that one use may cost.
     """
 
     make: Callable[[float], Mechanism_co]
@@ -47,45 +47,51 @@ class Offer(Generic[Mechanism_co]):
 
 @dataclass(frozen=True)
 class Allowance:
-    """The cap on a run: Gaussian releases of these kinds, with a sum of mu^2 of at most 2 rho for all possible answers.
+    """The cap on a run. All Gaussian releases of the run together have a sum of mu^2 of at most 2 rho, whatever the
+    answers are.
 
-    Neighbors and sensitivities: those of the kinds. Cost: the cap. Failure: `Exhausted`, before the release that would
-    not fit.
+    Neighbors and sensitivities: as stated by the kinds of query. Cost: the cap. Failure: `Exhausted` is raised before a
+    release that would exceed the cap.
     """
 
     rho: float
     offers: tuple[Offer[Gaussian], ...]
 
     def __post_init__(self) -> None:
-        """Raises if the noise of a release that could happen fits no lattice: the extremes bound all others."""
+        """Raise an error if a possible release has noise that does not fit any lattice.
+
+        Only the largest and the smallest cost of each kind are checked, because all other costs lie between them.
+        """
         for offer in self.offers:
             offer.make(_LEAST * self.rho)
         _ = self._dearest  # Calibrates every kind at its largest cost, which raises if no lattice fits.
 
     @functools.cached_property
     def _dearest(self) -> tuple[Gaussian, ...]:
-        """One time of every kind at the most that it may cost: a plan asks for them again and again."""
+        """The mechanism of every kind at its largest cost. It is cached because a plan needs it many times."""
         return tuple(offer.make(offer.largest * self.rho) for offer in self.offers)
 
     @property
     def mu_squared(self) -> float:
-        """The cap, with room for the rounding of sums."""
+        """The cap on the sum of mu^2, with room for the rounding of sums."""
         return 2.0 * self.rho * (1.0 + CAP_ROUNDING)
 
     @property
     def coordinates(self) -> int:
-        """The most numbers that a run can release."""
+        """The largest number of values that a run can release."""
         made = zip(self.offers, self._dearest, strict=True)
         return sum(offer.times * gaussian.releases * gaussian.coordinates for offer, gaussian in made)
 
     @property
     def cost(self) -> PrivacyCost:
-        """Of everything, and of every part: on lattices of 2^30 units or more."""
+        """The cost of all releases of a run. Every sigma is at least 2^30 lattice units."""
         return Gaussian.cap(self.rho, self.coordinates)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """One row for each kind, with the cost that it could have at most; together they cost no more than the cap."""
+        """One row for each kind of query, with the largest cost of this kind. All kinds together cost at most the
+        cap.
+        """
         return tuple(self._stage(offer, made) for offer, made in zip(self.offers, self._dearest, strict=True))
 
     def _stage(self, offer: Offer[Gaussian], least: Gaussian) -> Stage:
@@ -103,7 +109,7 @@ class Allowance:
 
 
 class Spender:
-    """What is left of an allowance during one run, and the only way to spend it."""
+    """The state of an allowance during one run. All releases of the run are made through this object."""
 
     def __init__(self, allowance: Allowance, tape: Tape) -> None:
         self.allowance = allowance
@@ -113,24 +119,26 @@ class Spender:
 
     @property
     def spent(self) -> float:
-        """In rho."""
+        """The budget that was spent, in rho."""
         return self._mu_squared / 2.0
 
     @property
     def left(self) -> float:
-        """In rho."""
+        """The budget that is left, in rho."""
         return max(self.allowance.rho - self.spent, 0.0)
 
     @property
     def cost(self) -> PrivacyCost:
-        """Of what was released so far. Each release was paid before it was made, so a filter in rho may charge this."""
+        """The cost of all releases so far. Each release was paid for before it was made, so a privacy filter in rho may
+        charge this cost.
+        """
         return Gaussian.cap(self.spent, self.allowance.coordinates)
 
     def affordable(self, offer: Offer[Mechanism], rho: float) -> float:
-        """What one time would cost: as asked, but at least and at most what fits the lattice, and what is left."""
+        """The cost of one use: `rho`, but within the limits of the lattice, and at most what is left."""
         asked = min(max(rho, _LEAST * self.allowance.rho), offer.largest * self.allowance.rho, self.left)
         if asked < _LEAST * self.allowance.rho or self._used[offer] >= offer.times:
-            raise Exhausted(f"asked {self._used[offer]} times for {offer.rule!r}, rho = {self.left:.3g} is left")
+            raise Exhausted(f"{offer.rule!r} was used {self._used[offer]} times, and rho = {self.left:.3g} is left")
         return asked
 
     def noise(self, offer: Offer[Mechanism], rho: float) -> float:
@@ -140,27 +148,27 @@ class Spender:
     def release(
         self, offer: Offer[Mechanism], rho: float, ask: Callable[[Mechanism, Tape], Value]
     ) -> tuple[Value, float]:
-        """One release of about this cost, and its standard deviation. `ask` makes it."""
+        """Return one release of about this cost, and its standard deviation. `ask` makes the release."""
         made = self._buy(offer, rho)
         if made.releases != 1:
-            raise RuntimeError(f"{made.name!r} makes {made.releases} releases: `search` asks for it, not `release`")
+            raise RuntimeError(f"{made.name!r} makes {made.releases} releases: call `search`, not `release`")
         return ask(made, self._tape), made.noise
 
     def search(self, offer: Offer[Mechanism], rho: float, ask: Callable[[Mechanism, Tape], Found[Value]]) -> Value:
-        """One search of at most this cost. Only the queries that it made are paid for."""
+        """Return the result of one search of at most this cost. Only the queries that the search made are charged."""
         made = self._buy(offer, rho)
         found = ask(made, self._tape)
         if not 0 <= found.asked <= made.releases:
-            raise RuntimeError(f"{made.name!r} says that it made {found.asked} of {made.releases} releases")
+            raise RuntimeError(f"{made.name!r} reports {found.asked} of {made.releases} releases")
         self._mu_squared -= made.cost.mu_squared * (made.releases - found.asked) / made.releases
         return found.value
 
     def sample(self, sample: HiddenSample, source: Source) -> Source:
-        """Drawing it costs nothing."""
+        """Draw a sample, which costs nothing."""
         return sample.draw(source, self._tape)
 
     def _buy(self, offer: Offer[Mechanism], rho: float) -> Mechanism:
-        """Pays for one time before anything is released; the sum never exceeds the cap."""
+        """Pay for one use before anything is released. The sum of all payments never exceeds the cap."""
         made = offer.make(self.affordable(offer, rho))
         after = self._mu_squared + made.cost.mu_squared
         if not after <= self.allowance.mu_squared:

@@ -1,4 +1,4 @@
-"""A stage of a plan, as data: what is released, with which noise, how often, and what that costs.
+"""A stage of a plan: what is released, with which noise, how often, and at which cost.
 
 The cost of a plan, its table, its HTML and its JSON are all derived from its stages.
 """
@@ -18,9 +18,9 @@ __all__ = ["Noise", "Stage"]
 class Noise:
     """The distribution of the noise, in the natural units of the statistic.
 
-    `scale` is the standard deviation of Gaussian noise, and for all others the change of the value that changes a
-    probability by a factor e. `remark` is what a reader needs beyond that: of a Gaussian, "at least"
-    or "at most" where a run chooses its noise. `parameters` are those of the other kinds, exactly as they are used.
+    `scale` is the standard deviation of Gaussian noise. For other noise, `scale` is the change of the value that
+    changes a probability by a factor e. `remark` is additional text for the reader, for example "at least" if a run
+    chooses the noise of a Gaussian release. `parameters` are the exact parameters of noise that is not Gaussian.
     """
 
     kind: str
@@ -33,12 +33,12 @@ class Noise:
 class Stage:
     """Releases of one statistic with one noise.
 
-    `releases` is the number of releases, at most. Where it depends on an earlier release, `rule` says how, and `cost`
-    bounds every case. A `capped` stage shares one budget with the others: together they cost no more than the plan, and
-    each of its `times` costs no more than it would at the least noise.
+    `releases` is the largest number of releases. If the number depends on an earlier release, `rule` describes how, and
+    `cost` is the largest possible cost. All `capped` stages share one budget, so they cost less than the sum of their
+    costs. The cost of a capped stage is its cost at the least noise.
 
-    `arguments` are those from which the sensitivity of the statistic is computed, and `coordinates` is the number of
-    values in one release: with them a reviewer computes sensitivity and cost again.
+    `arguments` are the numbers from which the sensitivity of the statistic is computed, and `coordinates` is the number
+    of values in one release. A reviewer can compute the sensitivity and the cost again from them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a method is, and what it predicts before anything is spent."""
+"""The interface of a method, and what a method predicts before any budget is spent."""
 
 from __future__ import annotations
 
@@ -39,34 +39,36 @@ __all__ = [
     "within",
 ]
 
-# An error of more than this many core radii is useless, and larger errors count as this one. A failure that is
-# announced counts as an error of one core radius.
+# A point with an error of more than this many core radii is useless. Larger errors count as this number. A run that
+# raises an error counts as an error of one core radius.
 USELESS = 3.0
 
-# When methods are compared, this share of all data sets is taken to be of each of the two uneven kinds.
+# For the comparison of methods: the assumed share of data sets with two clusters, and of data sets in which many
+# records coincide.
 _UNEVEN = 0.25
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What to expect of a run, from public parameters alone. A value is None if nothing can be said without the data.
+    """The prediction of a run, from public parameters alone. A value is None if it cannot be predicted without the
+    data.
 
     The *core radius* of the data is the distance from their median within which 40 % of the records lie.
 
     `excess` is the median of F(point)/F(median) - 1 over many runs on a cloud: records at distances of similar size.
-    More precisely, `excess` is what the point adds to F, divided by n times the median distance of the records from
-    their median. For a cloud, F(median) is about that number and never below half of it; with far records it is larger,
-    and the excess is smaller.
+    Here F is the sum of distances. More precisely, `excess` is (F(point) - F(median))/(n m), where m is the median
+    distance of the records from their median. For a cloud, F(median) is about n m. F(median) is never below n m/2. If
+    there are far records, F(median) is larger than n m, and the true excess is smaller than predicted.
     `excess_if_many_coincide` is a value that nine of ten runs do not exceed if many records coincide, or if the data
-    have no single middle.
-    `excess_distance_bound` bounds (F(point) - F(median))/n in the units of the data.
+    have no single middle. `excess_distance_bound` bounds (F(point) - F(median))/n in the units of the data.
 
     Every method predicts the distance of its point from the median as `relative_error` times the core radius plus
     `absolute_error`. The latter is in the units of the data and comes from a public radius or resolution. `failure` is
-    the probability that a run is useless on a cloud: it raises `ReleaseFailed` or returns a point far away from the
-    median. `silent` is the probability of a point far away alone. `uneven` is the sum of two probabilities of a point
-    far away from the median: if two fifths of the records lie somewhere else, and, beyond `silent`, if three fifths
-    coincide. `error_at` and `expected_error` combine these values into one number, by which methods are compared.
+    the probability that a run on a cloud is useless, because it raises `ReleaseFailed` or returns a point far away from
+    the median. `silent` is the probability that it returns a point far away. `uneven` is the sum of the probabilities
+    of a far point on two kinds of data: if two fifths of the records lie somewhere else, and if three fifths coincide.
+    From the second probability, `silent` is subtracted. `error_at` and `expected_error` combine these values into one
+    number, by which methods are compared.
     """
 
     excess: float | None = None
@@ -83,10 +85,10 @@ class Prediction:
         return math.inf if self.relative_error is None else self.relative_error * core_radius + self.absolute_error
 
     def expected_error(self, core_radius: float) -> float:
-        """The expected distance with failures counted: one core radius if a failure is raised, three if it is silent.
+        """The expected distance, in which a run that raises counts as one core radius, and a far point as three.
 
-        The kind of the data is unknown beforehand: a quarter of all data sets is taken to be uneven, and in another
-        quarter many records are taken to coincide.
+        The kind of the data is unknown before the run. It is assumed that a quarter of all data sets have two clusters,
+        and that in another quarter many records coincide.
         """
         useful = (1.0 - self.failure) * min(self.error_at(core_radius), USELESS * core_radius)
         cloud = useful + (self.failure + (USELESS - 1.0) * self.silent) * core_radius
@@ -101,9 +103,8 @@ def most_failures(parameters: PublicParameters) -> float:
 def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
     """The reason why a release would be useless for every core radius of the data, or None.
 
-    A release is useless if it would fail more often than not (or more often than `failure_probability`, if that is
-    larger), or if its predicted error is at least half of the error of returning the public center. A point that is far
-    away without an announced failure counts as the center.
+    A release is useless if its probability of failure exceeds 1/2 and `failure_probability`, or if its predicted error
+    is at least half of the error of returning the public center. A far point counts as the center.
     """
     reasons = [
         _hopeless_at(core_radius, calibrated.predict(core_radius), parameters)
@@ -113,9 +114,7 @@ def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str 
 
 
 def least_size(hopeless_at: Callable[[int], str | None], most: int) -> int:
-    """The smallest number of records with which a release is not hopeless, or `most` if it is hopeless with any smaller
-    number.
-    """
+    """The smallest number of records with which a release is not hopeless, at most `most`."""
     low, high = 0, most
     while high - low > 1:
         middle = math.isqrt(max(low, 1) * high) if high > 2 * low + 2 else (low + high) // 2
@@ -126,7 +125,7 @@ def least_size(hopeless_at: Callable[[int], str | None], most: int) -> int:
 def _hopeless_at(core_radius: float, prediction: Prediction, parameters: PublicParameters) -> str | None:
     if prediction.failure > most_failures(parameters):
         return f"would fail with probability {prediction.failure:.2g}"
-    # A point that is far away without an announced failure is no better than the center.
+    # A far point without an error message counts as the center.
     error = prediction.error_at(core_radius)
     error += prediction.silent * max(parameters.assumed_distance - error, 0.0)
     if 0.5 * parameters.assumed_distance <= error < math.inf:
@@ -137,9 +136,9 @@ def _hopeless_at(core_radius: float, prediction: Prediction, parameters: PublicP
 def sensitivity_gain(parameters: PublicParameters) -> int:
     """The sensitivity gain of the relation over replacement: 2 if records are added or removed, otherwise 1.
 
-    Gradients, centered ranks and counts minus a half have half the sensitivity if a record is added or removed. With
-    the same budget, n records are then as informative as 2 n records under replacement. The constants were chosen under
-    replacement.
+    Gradients, centered ranks and counts minus half of all records have half the sensitivity if a record is added or
+    removed. With the same budget, n records are then as informative as 2 n records under replacement. The constants of
+    the methods were chosen for replacement.
     """
     return parameters.protection.relation.sensitivity_gain
 
@@ -152,57 +151,58 @@ def signal_of(parameters: PublicParameters, rho: float) -> float:
 def cloud_curvature(d: int) -> float:
     """The curvature of F at the median of a normal distribution, in units of n/core radius.
 
-    The curvature is the mean of (1 - 1/d)/distance over the records, times the core radius. It is near one, because the
-    records lie about one core radius away. On the line it is twice the density at the median times the core radius.
+    The curvature is the mean of (1 - 1/d)/distance over the records, times the core radius. It is near one, because
+    most distances are about one core radius. In one dimension it is twice the density at the median times the core
+    radius.
     """
     return 0.418 if d == 1 else (1.0 - 1.0 / d) * (1.0 + 1.0 / d**2)
 
 
 def cloud_error(noise: float, d: int) -> float:
-    """The mean distance to the median, in core radii, of a Newton step from a noisy gradient.
+    """The mean distance from the median, in core radii, after a Newton step with a noisy gradient.
 
-    `noise` is the root mean square length of the noise relative to n; the mean length of a normal vector is shorter.
+    `noise` is the root mean square length of the noise relative to n. The mean length is smaller than the root mean
+    square length.
     """
     mean = math.sqrt(2.0 / d) * math.exp(math.lgamma((d + 1) / 2.0) - math.lgamma(d / 2.0))
     return mean * noise / cloud_curvature(d)
 
 
 def cloud_excess(error: float, d: int) -> float:
-    """The excess at this distance (in core radii) from the median: quadratic near it, and at most the distance
-    itself.
+    """The excess at this distance (in core radii) from the median.
+
+    The excess is quadratic near the median, and at most the distance.
     """
     return min(0.5 * cloud_curvature(d) * error**2, error)
 
 
 def useful_error(error: float, d: int) -> float:
-    """The mean error, in core radii, of the useful runs if all runs have this mean error.
+    """The mean error of the useful runs, in core radii, if the mean error of all runs is `error`.
 
-    The larger this error is, the more evenly the useful points lie in the ball of `USELESS` core radii. The mean
-    distance of a uniform point from the center of a ball is d/(d + 1) of the radius.
+    If `error` is large, the useful points are almost uniform in the ball of `USELESS` core radii. The mean distance of
+    a uniform point from the center of a ball is d/(d + 1) times the radius.
     """
     return error / math.hypot(1.0, error * (d + 1.0) / (USELESS * d))
 
 
 def within(value: float, border: float, sharpness: float) -> float:
-    """A probability that is one half if the value is at the border; its odds fall with this power of the value."""
+    """A probability that is 1/2 if the value equals the border. Its odds are (border/value)^sharpness."""
     return 1.0 / (1.0 + math.exp(min(sharpness * math.log(value / border), 700.0)))
 
 
 def softened(step: float, noise: float, d: int) -> float:
-    """The factor by which noisy steps reduce the curvature of a cloud, because they keep the iterates away from its
-    middle.
+    """The factor c/c' by which noisy steps reduce the curvature of a cloud.
 
     `step` is in core radii, and `noise` is the root mean square length of the noise of one gradient relative to n.
-    Steps that contract with the curvature c' and add noise leave iterates at a mean square distance w^2 = step
-    noise^2/(2 c') from the median. At this distance the curvature c of the middle is only c' = c/sqrt(1 + (c w)^2). The
-    result is c/c'.
+    Noisy steps keep the iterates away from the median, at a mean square distance of w^2 = step noise^2/(2 c'), where c'
+    is the curvature at this distance. If c is the curvature at the median, then c' = c/sqrt(1 + (c w)^2).
     """
     wide = cloud_curvature(d) * step * noise**2 / 2.0
     return math.sqrt(1.0 + wide * (wide + math.hypot(wide, 2.0)) / 2.0)
 
 
 class Calibrated(ABC):
-    """Stages that were calibrated from public parameters: everything that affects privacy is decided."""
+    """Stages that were calibrated from public parameters. Everything that affects privacy is fixed at this point."""
 
     needs_local_records: ClassVar[bool] = False
     """Whether all records must be in this process, because the run makes thousands of queries."""
@@ -220,26 +220,30 @@ class Calibrated(ABC):
     @property
     @abstractmethod
     def passes(self) -> float:
-        """The most passes that a run makes over the data, or the usual number if a run decides; for the progress
-        bar.
+        """The largest number of passes of a run over the data, or the usual number if the run decides.
+
+        The progress bar uses this number.
         """
 
 
 class Reads(NamedTuple):
-    """How often a run reads all records and how often a hidden sample of them, without validation and the drawing of
-    samples.
+    """How often a run reads all records, and how often it reads a hidden sample.
+
+    Validation and the drawing of samples are not included.
     """
 
     expected: float
-    """The expected number of passes on data with one middle."""
+    """The expected number of passes on data with one cluster."""
     most: int
     sample: int = 0
-    """The number of records in the sample (0 if there is none), and how often they are read on data with one middle."""
+    """The number of records in the sample (0 if there is no sample), and how often they are read on data with one
+    cluster.
+    """
     sample_expected: float = 0.0
     memory: int = 0
-    """The most bytes that are needed in addition to an array of the records in C order; 0 if unknown."""
+    """The largest number of bytes that a run needs in addition to an array of the records in C order. 0 if unknown."""
     seconds: float = 0.0
-    """A guess of the processor time on a machine like the one of the benchmarks (`rates.py`); 0 if unknown."""
+    """A guess of the processor time in seconds on the machine of the benchmarks (`rates.py`). 0 if unknown."""
 
 
 class CalibratedMethod(Calibrated):
@@ -254,7 +258,7 @@ class CalibratedMethod(Calibrated):
 
     @property
     def guess(self) -> int | None:
-        """The public guess of a private number of records that the method was calibrated with, if there was one."""
+        """The public guess of a private number of records with which the method was calibrated, or None."""
         return None
 
     @property
@@ -266,7 +270,7 @@ class CalibratedMethod(Calibrated):
 
     @property
     def seconds(self) -> float:
-        """A guess of the processor time, also of a method whose passes a note states; 0 if unknown."""
+        """A guess of the processor time in seconds. 0 if unknown."""
         return 0.0 if self.reads is None else self.reads.seconds
 
     @property
@@ -290,12 +294,16 @@ class CalibratedMethod(Calibrated):
 
     @property
     def examples(self) -> tuple[tuple[int, Prediction], ...]:
-        """Predictions for some numbers of records, if `predict` returns nothing because no number is known."""
+        """Predictions for some numbers of records, if `predict` returns nothing because the number of records is not
+        known.
+        """
         return ()
 
     @abstractmethod
     def run(self, source: Source, tape: Tape) -> MethodResult:
-        """Queries the source through mechanisms and the tape; raises `ReleaseFailed` if it finds nothing."""
+        """Run the method: query the source through mechanisms and the tape. `ReleaseFailed` is raised if the run finds
+        no point.
+        """
 
 
 class CappedMethod(CalibratedMethod):
@@ -324,20 +332,24 @@ class Method(Protocol):
     uses: frozenset[str]
     """The arguments of `METHOD_ARGUMENTS` that change what the method does, and "inference" if it can give a region.
 
-    It is an error to give a method an argument that it ignores, except inference=False, which every method accepts.
+    An argument that a method does not use is an error, except inference=False, which every method accepts.
     """
     needs: frozenset[str]
     """The arguments of `uses` that are required."""
     relations: frozenset[str]
     """The neighbor relations for which the method has a proof."""
     sized: bool
-    """Whether it is calibrated to the number of records; if this number is private, it is released first."""
+    """Whether the method is calibrated to the number of records. If this number is private, a noisy number is released
+    first.
+    """
 
     def check(self, parameters: PublicParameters) -> None:
-        """Raises if an argument that the method needs is missing or out of range."""
+        """Raise an error if an argument that the method needs is missing or out of range."""
 
     def calibrate(self, parameters: PublicParameters, rho: float) -> CalibratedMethod:
         """Calibrate the method so that its stages cost about rho."""
 
     def cap(self, parameters: PublicParameters, rho: float) -> PrivacyCost:
-        """The cost that bounds `calibrate` for every number of records, for a method that runs on a noisy number."""
+        """An upper bound on the cost of `calibrate` for every number of records. It is used if the number of records is
+        noisy.
+        """

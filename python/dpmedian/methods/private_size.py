@@ -1,4 +1,4 @@
-"""Any method on records whose number, or sum of weights, is private; a noisy number is released first.
+"""Any method on records whose number (or sum of weights) is private. A noisy number is released first.
 
 Proof: private_size.md.
 """
@@ -23,17 +23,17 @@ from dpmedian.tape import Tape
 
 __all__ = ["TYPICAL", "PrivateSize", "calibrate", "size_share"]
 
-# The share of rho for the noisy size. A sigma of an eighth of the guess hardly changes what a method does with the
-# rest; it costs 32/n^2. Large data sets need far less, and saving less than a hundredth is not worth it; more than a
-# few hundredths would visibly increase the error. Without a guess the share is two hundredths, because there may be few
-# records.
+# The share of rho for the noisy size. A sigma of n/8, where n is the guess, is precise enough for the rest of the
+# method, and costs 32/n^2. The share is at least 1 %, because a smaller share would not improve the result noticeably.
+# It is at most 6 %, because a larger share would increase the error. Without a guess the share is 2 %, because there
+# may be few records.
 _NEEDED, _LEAST, _MOST, _WITHOUT_GUESS = 32.0, 0.01, 0.06, 0.02
-# The share of rho for the noisy size if it also decides whether a group is shown. At epsilon = 1, delta = 1e-6 half of
-# the groups with 72 records are then shown, and a median needs about 120 records. A smaller share would hide groups
-# that are large enough for a median.
+# The share of rho for the noisy size if it also decides whether a group is shown. With this share, at epsilon = 1 and
+# delta = 1e-6, half of the groups with 72 records are shown. A median needs about 120 records, so almost no group that
+# is large enough for a median is hidden.
 _SELECTION = 0.1
-# In units of the sigma of the size: the margin that a run subtracts from the noisy size (a one-sided confidence of 95
-# %), and the number beyond which the noise is negligible.
+# Two numbers in units of the sigma of the size: the margin that a run subtracts from the noisy size (a one-sided
+# confidence of 95 %), and the largest error that predictions consider.
 _SURE, _FAR = 1.645, 6.0
 # The number of records for which a plan without a guess is printed, and the numbers for which it shows predictions.
 TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
@@ -41,11 +41,11 @@ TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
 
 @dataclass(frozen=True, eq=False)
 class PrivateSize(CalibratedMethod):
-    """The noisy size, then a method that is calibrated to the noisy size with `rest`, the part of rho that is left.
+    """A release of the noisy size, and a method that is then calibrated to the noisy size and the rest of rho.
 
-    Neighbors: one record added or removed; with weights also one record replaced. Cost: the cost of the size and the
-    cap on the method, for any size. Failure: as for the method, and `ReleaseFailed` if so few records are seen that the
-    method would be hopeless.
+    Neighbors: one record added or removed; with weights also one record replaced. Cost: the cost of the size, plus the
+    cap on the method, which holds for any size. Failure: as for the method. In addition, `ReleaseFailed` is raised if
+    the noisy size is so small that the method would be hopeless.
     """
 
     method: str
@@ -53,21 +53,19 @@ class PrivateSize(CalibratedMethod):
     size: NoisySize
     rest: float
     guessed: int | None
-    """The public guess:
-
-    `parameters.n` when the method was calibrated. Only what is printed depends on the noisy size.
-    """
+    """The public guess, or None. Only printed numbers depend on the noisy size."""
 
     def at(self, n: int, noise: float = 0.0) -> CalibratedMethod:
-        """The method for a number of records that is public, or that was released with noise of this standard
-        deviation.
+        """The method for this number of records.
+
+        `noise` is the standard deviation of the number if it was released, and 0 if it is public.
         """
         return method_named(self.method).calibrate(self.parameters.at_size(n, noise), self.rest)
 
     def check(self) -> None:
-        """Raises if the noise for some size fits no lattice.
+        """Raise an error if the noise for a possible size does not fit any lattice.
 
-        The smallest and the largest possible size bound all others.
+        Only the smallest and the largest possible size are checked, because all other sizes lie between them.
         """
         for n in (0, PRIVATE_RECORDS_MAX):
             self.at(n)
@@ -90,7 +88,7 @@ class PrivateSize(CalibratedMethod):
         return (self.size.stage, *(self._at_guess(stage) for stage in self.typical.stages))
 
     def _at_guess(self, stage: Stage) -> Stage:
-        """The stage for the guess if its noise has no rule for every size; the cap bounds the cost for all sizes."""
+        """The stage at the guessed size. The cap bounds the cost for all sizes."""
         if stage.capped:
             return stage
         n = TYPICAL if self.parameters.n is None else self.parameters.n
@@ -135,7 +133,9 @@ class PrivateSize(CalibratedMethod):
         return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n, core_radius)
 
     def predict_at(self, n: int, core_radius: float | None = None) -> Prediction:
-        """The method's own prediction for this many records; a noisy size that is too small counts as a failure."""
+        """The method's own prediction for this number of records. A noisy size that is too small counts as a
+        failure.
+        """
         predicted = self.at(n).predict(core_radius)
         if self._hopeless_at(round(n - _FAR * self.size.noise)) is None:
             return predicted
@@ -144,16 +144,15 @@ class PrivateSize(CalibratedMethod):
 
     @functools.cached_property
     def enough(self) -> int:
-        """The smallest number of records with which the method is not hopeless, or the largest possible number if there
-        is none.
+        """The smallest number of records with which the method is not hopeless.
+
+        It is the largest possible number if the method is hopeless for all smaller numbers.
         """
         return least_size(self._hopeless_at, PRIVATE_RECORDS_MAX)
 
     @property
     def enough_to_see(self) -> int:
-        """The smallest number of records that a run recognizes as enough, as often as it must, if the guess is
-        right.
-        """
+        """The smallest number of records for which a run accepts the noisy size often enough, if the guess is right."""
         rho, found = self.cost.rho, self.enough
         sure = max(_SURE - NormalDist().inv_cdf(most_failures(self.parameters)), 0.0)
         for _ in range(20):  # The noise of the size grows with the guess, but far more slowly.
@@ -176,8 +175,8 @@ class PrivateSize(CalibratedMethod):
     def run_at(self, size: int, source: Source, tape: Tape) -> MethodResult:
         """Run the method after the noisy size was released."""
         made = self.at(size, self.size.noise)
-        # If the method assumed more records than there are, it would mistake the missing ones for a gradient that
-        # vanishes.
+        # The lower bound is used: if the method assumed too many records, gradients relative to n would be too small,
+        # and the method could stop too early.
         surely = max(math.floor(size - _SURE * self.size.noise), 0)
         wrong = self._hopeless_at(surely)
         if wrong is not None:

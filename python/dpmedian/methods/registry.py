@@ -1,6 +1,6 @@
 """All methods by name.
 
-The methods listed here are offered by `plan`, by the command line and by `auto`, and are tested.
+`plan`, the command line and `auto` offer the methods of this list, and the tests cover them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Planning: from public parameters to a frozen `Plan`, before any data are looked at."""
+"""Planning: public parameters become a frozen `Plan` before any data are read."""

@@ -1,4 +1,4 @@
-"""Planning makes a plan from public parameters: of a named method, or of the best of the methods that are allowed."""
+"""Makes a plan from public parameters, for a given method or for the best of all possible methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["choose", "make_plan"]
 
 
 def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
-    """The plan of a method, or of the method that is predicted to be the best."""
+    """The plan of a method, or with "auto" of the method with the best prediction."""
     if method == "auto":
         _refuse_unused(parameters, METHODS.values(), "auto")
         return choose(parameters)
@@ -29,7 +29,9 @@ def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
 
 
 def _refuse_unused(parameters: PublicParameters, candidates: Collection[Method], method: str) -> None:
-    """Raises if the caller gave an argument that the method ignores, because the caller believes that it matters."""
+    """Raise an error if the caller gave an argument that the method does not use, because the caller expects an
+    effect.
+    """
     for argument in parameters.given:
         if not any(argument in candidate.uses for candidate in candidates):
             methods = {**METHODS, **CLUSTERING, **STEPS}
@@ -70,11 +72,12 @@ def _possible(parameters: PublicParameters, method: Method) -> Plan | None:
 
 
 def choose(parameters: PublicParameters) -> Plan:
-    """Choose, among the plans of all allowed methods, the one whose predicted error is never far above the smallest.
+    """Choose a method whose predicted error is never far above the smallest predicted error.
 
-    The core radius of the data is not public, so methods are compared at every assumed core radius. For each plan, the
-    ratio of its predicted error to the smallest predicted error at that core radius is computed; its largest ratio
-    counts. If two plans have the same largest ratio, the one that comes first in the registry is taken.
+    The core radius of the data is not public, so methods are compared at every assumed core radius. At each core
+    radius, the predicted error of a plan is divided by the smallest predicted error of all plans. The plan with the
+    smallest largest ratio is chosen. If two plans have the same largest ratio, the plan that comes first in the
+    registry is chosen.
     """
     if parameters.budget.pure:
         try:
@@ -85,11 +88,11 @@ def choose(parameters: PublicParameters) -> Plan:
                 f"If delta must be 0: {error}"
             ) from None
         return replace(chosen, reason="chosen by auto: pure differential privacy was requested")
-    if parameters.n is None:  # Without a number of records no two methods can be compared.
+    if parameters.n is None:  # Without a number of records, methods cannot be compared.
         return replace(_calibrated(parameters, adaptive), reason="chosen by auto: it suits every number of records")
     plans = [made for method in METHODS.values() if (made := _possible(parameters, method)) is not None]
     if not plans:
-        return _calibrated(parameters, adaptive)  # Calibrating it raises the error that says what is wrong.
+        return _calibrated(parameters, adaptive)  # The calibration raises an error that explains what is wrong.
     useful = [made for made in plans if hopeless(made.calibrated, parameters) is None] or plans
     errors = [
         [

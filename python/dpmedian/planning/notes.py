@@ -1,4 +1,4 @@
-"""Notes about a released point: post-processing of what was released and of public parameters."""
+"""Notes about a released point. They are computed from released values and public parameters only."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from dpmedian.release import ClusterResult, MethodResult, StepResult
 
 __all__ = ["notes_of"]
 
-# Intervals are compared in at most this many dimensions: in more dimensions the region takes longer than the release.
+# The largest dimension in which intervals are compared. In more dimensions the region would take longer than the
+# release.
 _NOTED_DIMENSIONS = 50
 
-# The half width of an interval is large if it exceeds this share of its value, and if it is at least so many times as
-# large, compared with its value, as that of another column.
+# The half width of an interval, relative to its value, is large if it exceeds _LARGE, and if it is at least _LARGER
+# times the relative half width of another column.
 _LARGE, _LARGER = 0.25, 2.0
 
-# Two places that are closer than this are the same for every purpose.
+# Points that are closer than this count as the same point.
 _NEARLY_ZERO = 2.0**-500
 
-# If a value is this many times as large as another one, and the core radius this many times as large as the smaller
-# value, the two probably have different units or meanings. One of two coordinates may be near zero without that, but
-# then the core radius is not much larger.
+# Two coordinates probably have different units or meanings if one is at least _DIFFERENT times as large as the other,
+# and the core radius at least _DWARFED times as large as the smaller one. The second condition excludes a coordinate
+# that is near zero by chance.
 _DIFFERENT, _DWARFED = 8.0, 4.0
 
 
@@ -36,7 +37,7 @@ def notes_of(
     nonfinite: str,
     absolute_error: float,
 ) -> tuple[str, ...]:
-    """Notes for a reader of this result; `absolute_error` is the predicted error in the units of the records."""
+    """Notes for a reader of this result. `absolute_error` is the predicted error in the units of the records."""
     return (
         *_border_notes(parameters, result.point),
         *_center_notes(parameters, result, nonfinite, absolute_error),
@@ -56,38 +57,40 @@ def _border_notes(parameters: PublicParameters, point: NDArray[np.float64]) -> t
     if radius is None or parameters.geometry == "sphere" or _from_center(parameters, point) < 0.9 * radius:
         return ()
     return (
-        "The point lies at the border of the public ball: if records lie outside of it, this is the median of "
-        "their projections; check radius= and center=.",
+        "The point lies at the border of the public ball. If records lie outside of the ball, the point is the "
+        "median of "
+        "their projections onto the ball; check radius= and center=.",
     )
 
 
 def _center_notes(
     parameters: PublicParameters, result: MethodResult, nonfinite: str, absolute_error: float
 ) -> tuple[str, ...]:
-    """A note if the point was released at the center, to which records with cells that are not numbers are moved.
+    """A note if the released point is the center, to which records with cells that are not numbers are moved.
 
-    In an unattended run the cells of a column of text are data. Refusing the column because of its cells before the
-    charge would reveal something about a record at no cost to everyone who sees the refusal: two columns that differ in
-    one cell, "12" or "unknown", are neighbors, and a reader gives them different types. This note reveals nothing new,
-    because it is a function of the released point and of public parameters.
+    In an unattended run, the cells of a column of text are private data. If the column were refused before the charge
+    because of its cells, the refusal would reveal something about a record without any cost. For example, two columns
+    that differ in one cell ("12" or "unknown") are neighbors, but a reader gives them different types. This note
+    reveals nothing new, because it is a function of the released point and of public parameters.
     """
     if nonfinite != "center" or parameters.geometry == "sphere" or isinstance(result, StepResult):
         return ()
-    # A column of text makes all records coincide at the center. The default method releases this point exactly
-    # (k-medians up to numbers that are almost zero), and the other methods as exactly as they can.
+    # If a column contains text, all records coincide at the center. The default method then releases the center
+    # exactly, k-medians up to numbers that are almost zero, and the other methods up to their error.
     reach = max(absolute_error, parameters.resolution or 0.0, _NEARLY_ZERO)
     points = result.centers if isinstance(result, ClusterResult) else [result.point]
     if not any(_from_center(parameters, point) <= reach for point in points):
         return ()
     return (
-        "The point lies at the center, to which nonfinite='center' sends every record with a cell that is no number: "
-        "if a column holds text, that is all of them; check that every column holds numbers, or choose those that do, "
+        "The point lies at the center, to which nonfinite='center' moves every record with a cell that is not "
+        "a number: "
+        "if a column holds text, these are all records; check that every column holds numbers, or choose columns, "
         "columns=[...].",
     )
 
 
 def _size_notes(parameters: PublicParameters, result: MethodResult, columns: tuple[str, ...] | None) -> tuple[str, ...]:
-    """A note if columns of very different size were treated as if they had one unit."""
+    """A note if columns with very different values were treated as if they had the same unit."""
     plain = parameters.geometry == "euclidean" and parameters.scales is None
     if result.moments is None or result.scale is None or not plain or not 2 <= parameters.d <= _NOTED_DIMENSIONS:
         return ()
@@ -102,7 +105,8 @@ def _size_notes(parameters: PublicParameters, result: MethodResult, columns: tup
         return ()
     wide, narrow = (columns[i] if columns else f"coordinate {i + 1}" for i in (widest, narrowest))
     return (
-        f"The 95 % interval of {wide} is wide for its value, and that of {narrow} is not. A difference of 1 counts "
+        f"The 95 % interval of {wide} is wide relative to its value, and the interval of {narrow} is not. A "
+        "difference of 1 counts "
         "the same in every column, so if the columns have different units, give public scales, scales={...}.",
     )
 
@@ -111,6 +115,6 @@ def _weight_notes(parameters: PublicParameters) -> tuple[str, ...]:
     if parameters.weight_max is None:
         return ()
     return (
-        f"Weighted: a record counted with its weight over the public cap {parameters.weight_max:g}, and the "
-        "size is about the sum of these.",
+        f"Weighted: a record counted with its weight divided by the public cap {parameters.weight_max:g}, and the "
+        "size is about the sum of these numbers.",
     )

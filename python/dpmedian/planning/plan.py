@@ -1,4 +1,4 @@
-"""A plan: a calibrated method, its cost and its predicted error. Nothing in it depends on the data."""
+"""A plan: a calibrated method, its cost and its predicted error. A plan does not depend on the data."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["Plan"]
 # A run warns if a release is predicted to take more than this many seconds.
 _LONG = 60.0
 
-# The name in a ledger of a release that has no name of its own and is not a geometric median.
+# The default names in a ledger for releases that are not geometric medians.
 _NAMES = {"k_medians": "k-medians", "robust_step": "robust step"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Shown, Recorded):
-    """A calibrated release: stages, noise, cost and predicted error. `run` spends the budget on data.
+    """A calibrated release: its stages, noise, cost and predicted error. `run` makes the release and spends the budget.
 
     Plans are made by `dpmedian.plan`. `print(plan)` shows a table that a reviewer can check.
     """
@@ -52,7 +52,7 @@ class Plan(Shown, Recorded):
     def n(self) -> int | None:
         """The public number of records.
 
-        If the number is private: a guess or None, and in a release the noisy number.
+        If the number is private, it is a guess or None in a plan, and the noisy number in a release.
         """
         return self.parameters.n
 
@@ -63,7 +63,7 @@ class Plan(Shown, Recorded):
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """What is released, in order, each stage with its noise and its cost."""
+        """The stages in the order of their releases, each with its noise and its cost."""
         return self.calibrated.stages
 
     @functools.cached_property
@@ -75,7 +75,7 @@ class Plan(Shown, Recorded):
 
     @property
     def prediction(self) -> Prediction:
-        """What to expect of the error, and the probability of failure."""
+        """The predicted error and the probability of failure."""
         return self.calibrated.predict()
 
     @property
@@ -94,11 +94,11 @@ class Plan(Shown, Recorded):
         return self.prediction.expected_error(self.parameters.assumed_core_radius)
 
     def refuse_if_hopeless(self) -> None:
-        """Raises, before anything is spent, if the release would be useless.
+        """Raise an error, before anything is spent, if the release would be useless.
 
-        A release is useless if it would fail more often than not (or more often than `failure_probability`, if that is
-        larger), or if its predicted error is at least half of the error of returning the public center. If the number
-        of records is private and was not guessed, nothing is known beforehand: the run raises once it has released the
+        A release is useless if its probability of failure exceeds 1/2 and `failure_probability`, or if its predicted
+        error is at least half of the error of returning the public center. If the number of records is private and
+        there is no guess, this is not known before the run. Then the run raises the error after it has released the
         number.
         """
         wrong = hopeless(self.calibrated, self.parameters)
@@ -130,14 +130,14 @@ class Plan(Shown, Recorded):
             def hopeless_at(n: int) -> str | None:
                 try:
                     return hopeless(method.calibrate(parameters.at_size(n), rho), parameters.at_size(n))
-                except ValueError as error:  # The noise fits no lattice at this number of records.
+                except ValueError as error:  # The noise does not fit any lattice at this number of records.
                     return str(error)
 
             found = least_size(hopeless_at, most)
         return None if found == most else found
 
     def _warn(self) -> None:
-        """Warns of a likely failure or of a long run, as the notes of the plan do."""
+        """Warn of a likely failure or of a long run, as the notes of the plan do."""
         parameters, failure = self.parameters, self.prediction.failure
         if failure > parameters.failure_probability:
             warn_caller(
@@ -147,9 +147,9 @@ class Plan(Shown, Recorded):
             )
         if self.calibrated.seconds > _LONG:
             progress = (
-                "progress=True shows how far it is"
+                "progress=True shows the progress"
                 if self.calibrated.reads is not None
-                else "it cannot show how far it is, because that depends on the records"
+                else "it cannot show its progress, because the progress depends on the records"
             )
             warn_caller(
                 f"this release may take about {self.calibrated.seconds / 60.0:.2g} minutes of the processor's time; "
@@ -173,23 +173,24 @@ class Plan(Shown, Recorded):
         sample_weight: Any = None,
         columns: Sequence[str | int] | None = None,
     ) -> Release:
-        """Spends the budget on these points.
+        """Make the release and spend the budget.
 
-        The order is: check shape and parameters, check the ledger, check finite values, charge the full planned cost,
-        and only then make the first release. `ReleaseFailed` and interruptions stay charged.
+        The order of the steps is: check shape and parameters, check the ledger, check that values are finite, charge
+        the full planned cost, make the first release. If the run raises `ReleaseFailed` or is interrupted, the cost
+        stays charged.
 
         Parameters
         ----------
         points : array, data frame, Arrow table or stream, path, Dask collection, or Dataset
-            The records, one per row, of the shape that the plan was made for. If neighbors add or remove a record,
-            there may be any number of records.
+            The records, one per row. They must have the shape of the plan. If neighbors add or remove a record, any
+            number of records is possible.
         ledger, seed, progress, nonfinite, name, copy, unit, unit_reduce, sample_weight, columns
             As in `geometric_median`.
 
         Returns
         -------
         Release
-            The point and its cost. If nothing is found, `ReleaseFailed` is raised instead and the cost is spent.
+            The point and its cost. If no point is found, `ReleaseFailed` is raised, and the cost is spent.
         """
         arguments = locals()
         check_name(name)
@@ -227,7 +228,7 @@ class Plan(Shown, Recorded):
         name: str | None,
         trace: Trace,
     ) -> Release:
-        """Return a release made of a method's result."""
+        """Return the release for a result of the method."""
         release = Release(
             point=result.point,
             scale=result.scale,
@@ -252,13 +253,16 @@ class Plan(Shown, Recorded):
         return Places.of(release, result) if isinstance(result, ClusterResult) else release
 
     def at_size(self, size: int | None) -> Plan:
-        """The plan as it was run: if the number of records is private, the plan for the noisy size that was
-        released.
+        """The plan as it was run.
+
+        If the number of records is private, it is the plan for the released noisy size.
         """
         if size is None or (not method_named(self.method).sized and self.stages[0].statistic == "size"):
             return self
         if not isinstance(self.calibrated, PrivateSize):
-            raise ValueError(f"method {self.method!r} releases no number of records: none of {size} can be seen")
+            raise ValueError(
+                f"method {self.method!r} does not release a number of records, so {size} cannot be a noisy size"
+            )
         seen = self.calibrated.seen(size)
         return replace(self, parameters=seen.parameters, calibrated=seen)
 

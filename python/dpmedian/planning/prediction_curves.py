@@ -1,4 +1,6 @@
-"""Predicted error as a function of n and of the budget, for the curves of pictures and pages. No data are needed."""
+"""The predicted error as a function of n and of the budget, for the curves in pictures and pages. No data are
+needed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from dpmedian.planning.plan import Plan
 
 __all__ = ["PredictionCurves"]
 
-# The predictions that a plan may have, each with the label of its axis. The first one that the plan has is drawn.
+# The predictions that a plan may have, each with the label of its axis. The first prediction that a plan has is drawn.
 _MEASURES = {
     "relative_error": "predicted distance to the median, in core radii",
     "excess": "predicted excess F(point)/F(median) - 1",
@@ -24,7 +26,7 @@ class PredictionCurves:
     """One kind of prediction for plans that differ from a given plan in n or in the budget."""
 
     plan: Plan
-    """The plan with a number of records; if the plan has none, the middle one of its examples."""
+    """The plan. If it has no number of records, its number is the middle one of its examples."""
     sizes: tuple[int, int, int]
     """Three numbers of records: fewer than in the plan, the same number, and more."""
     measure: str
@@ -32,7 +34,7 @@ class PredictionCurves:
 
     @classmethod
     def of(cls, plan: Plan) -> PredictionCurves | None:
-        """The curves of a plan; None if nothing can be predicted without data."""
+        """The curves of a plan, or None if nothing can be predicted without data."""
         examples = [n for n, _ in plan.calibrated.examples]
         if plan.n is None and not examples:
             return None
@@ -41,7 +43,7 @@ class PredictionCurves:
         few, many, more = examples or [max(known.n // 4, 2), known.n, 4 * known.n]
         for measure, label in _MEASURES.items():
             if measure == "relative_error" and known.prediction.absolute_error > 0.0:
-                continue  # Part of the distance is in the unit of the data, not in core radii.
+                continue  # A part of the predicted distance is in the unit of the data and not in core radii.
             if getattr(known.prediction, measure) is not None:
                 return cls(known, (few, many, more), measure, label)
         return None
@@ -56,11 +58,13 @@ class PredictionCurves:
 
     @property
     def here(self) -> float:
-        """What the given plan predicts."""
+        """The prediction of the plan."""
         return float(getattr(self.plan.prediction, self.measure))
 
     def predicted(self, n: int, asked: float) -> float | None:
-        """The prediction with n records and another budget; None if there is no plan, or if it would probably fail."""
+        """The prediction for n records and another budget. None if no plan is possible, or if it would probably
+        fail.
+        """
         budget = self.plan.parameters.budget
         try:
             asked_for = Budget.of(delta=budget.delta, **{budget.measure: asked})

@@ -1,1 +1,1 @@
-"""Plans, releases and ledgers as text, HTML and JSON, all derived from the same data."""
+"""Plans, releases and ledgers as text, HTML and JSON."""

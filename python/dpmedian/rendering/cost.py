@@ -16,7 +16,7 @@ def cost_dict(cost: PrivacyCost) -> dict[str, Any]:
 
 
 def protected(neighbours: str, unit: str) -> str:
-    """Who is protected, as the end of a sentence."""
+    """The neighbors of a cost, as the end of a sentence."""
     rows = "" if unit == RECORD else ", with all of its records"
     if relation_of(neighbours).size_is_public:
         return f"data sets in which one {unit} was replaced{rows}; how many there are is public"

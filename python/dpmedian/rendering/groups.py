@@ -1,4 +1,4 @@
-"""Groups as text, HTML and JSON: their plan, and what was released for each."""
+"""Plans and releases of groups as text, HTML and JSON."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dpmedian.spherical import kilometers
 
 __all__ = ["NOTHING_SHOWN", "groups_plan_record", "groups_plan_view", "releases_record", "releases_view"]
 
-# At most this many rows are printed; `to_frame` has all of them. A plan names the first few of its groups.
+# The largest number of rows that are printed (`to_frame` has all rows), and of groups that a plan names.
 _MOST, _NAMED = 40, 3
 NOTHING_SHOWN = (
     "no group is shown, because no noisy size reached the threshold; this is an output like any other, and its cost is "
     "spent"
 )
-# At most this many different notes of groups are printed below their table, most frequent notes first.
+# The largest number of different notes that are printed below the table of groups, most frequent notes first.
 _NOTES = 3
 
 
@@ -51,7 +51,7 @@ def _about(plan: GroupsPlan) -> list[str]:
 
 
 def _planned_rows(plan: GroupsPlan) -> list[tuple[str, ...]]:
-    """One row for each plan; groups with the same guess of their size share a plan."""
+    """One row for each plan. Groups with the same guess of their size share a plan."""
     names: dict[Plan, list[str]] = {own: [] for own in plan.plans}
     for key, own in zip(plan.keys or (), plan.plans, strict=False):
         names[own].append(key_text(key))
@@ -66,7 +66,9 @@ def _named(names: list[str]) -> str:
 
 
 def _expected(plan: Plan) -> tuple[str, str, str]:
-    """The guess of the size with the predicted error and failure, or without a guess the values of an example."""
+    """The guess of the size, the predicted error and the predicted failure. Without a guess, the values of an
+    example.
+    """
     if plan.n is not None:
         return str(plan.n), _error_text(plan.prediction), probability_text(plan.prediction.failure)
     if not plan.calibrated.examples:
@@ -129,7 +131,9 @@ def groups_plan_view(plan: GroupsPlan) -> View:
 
 @as_record.register
 def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
-    """What was decided before the data were read: the different plans, and which group has which plan."""
+    """The part of a record that was fixed before the data were read: the different plans, and the plan of each
+    group.
+    """
     different = list(dict.fromkeys(plan.plans))
     place = {own: index for index, own in enumerate(different)}
     told = {
@@ -150,7 +154,9 @@ def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
 
 
 def _without_digest(record: dict[str, Any]) -> dict[str, Any]:
-    """A plan within another record; the digest of that record covers it."""
+    """A plan as a part of another record, without its own digest, because the digest of the other record covers the
+    plan.
+    """
     return {name: value for name, value in record.items() if name != "digest"}
 
 
@@ -213,7 +219,7 @@ def _facts(releases: Releases) -> list[str]:
 
 
 def _common_notes(releases: Releases) -> list[str]:
-    """The most frequent notes, each with the number of groups that have it; the record of a group has all its notes."""
+    """The most frequent notes, each with the number of its groups. The record of a group has all of its notes."""
     noted = Counter(note for release in releases.released.values() for note in dict.fromkeys(release.notes))
     return [f"note of {count} of {len(releases)} groups: {note}" for note, count in noted.most_common(_NOTES)]
 

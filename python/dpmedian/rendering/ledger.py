@@ -16,13 +16,13 @@ __all__ = ["ledger_record", "ledger_view"]
 
 _COLUMNS = ("name", "method", "date", "cost", "share", "state", "seeded", "left")
 
-# Only the latest entries are shown, at most this many, and at most this many names in a note.
+# The largest number of entries that are shown (the latest ones), and of names in a note.
 _SHOWN, _NAMED = 40, 3
 
 
 @as_view.register
 def ledger_view(ledger: Ledger) -> View:
-    """A table of at most 80 columns; long names and methods are cut."""
+    """A table with lines of at most 80 characters. Long names and methods are cut."""
     heading, rows, earlier, notes = _content(ledger)
     omitted = [f"({earlier} earlier entries)"] if earlier else []
     right = (_COLUMNS.index("share"), _COLUMNS.index("left"))
@@ -36,7 +36,7 @@ def ledger_view(ledger: Ledger) -> View:
 
 @as_record.register
 def ledger_record(ledger: Ledger) -> dict[str, Any]:
-    """The terms, what is left, and all entries with their shares, as JSON."""
+    """The terms, the remaining budget, and all entries with their shares, as JSON."""
     shares, left = ledger.shares
     return {
         "budget": ledger.budget.to_dict(),
@@ -55,7 +55,7 @@ def ledger_record(ledger: Ledger) -> dict[str, Any]:
 
 
 def _content(ledger: Ledger) -> tuple[list[str], list[tuple[str, ...]], int, list[str]]:
-    """A heading, the last rows, the number of earlier rows that are left out, and notes."""
+    """A heading, the last rows, the number of earlier rows that are not shown, and notes."""
     entries, (shares, left) = ledger.entries, ledger.shares
     measure = ledger.budget.measure
     heading = [
@@ -95,16 +95,18 @@ def _content(ledger: Ledger) -> tuple[list[str], list[tuple[str, ...]], int, lis
 
 
 def _percent(share: float) -> str:
-    """A share in percent; a positive share below a tenth of a percent is not shown as 0."""
+    """A share in percent. A positive share below 0.1 % is not shown as 0."""
     return "< 0.1 %" if 0.0 < share < 0.0005 else f"{100.0 * share:.1f} %"
 
 
 def _from_here(path: Path) -> str:
     """The path relative to the current directory.
 
-    A ledger stores an absolute path, so that a change of directory is harmless.
+    A ledger stores an absolute path, so that a change of the current directory has no effect.
     """
-    with contextlib.suppress(OSError, ValueError):  # The ledger is elsewhere, or the directory does not exist any more.
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # The path cannot be relative, or the current directory does not exist.
         return str(path.relative_to(Path.cwd().resolve()))
     return str(path)
 

@@ -16,7 +16,7 @@ from dpmedian.spherical import kilometers
 __all__ = ["places_csv", "places_record", "places_view"]
 
 _WIDTH = 100
-# At most this many coordinates of a center are shown; `centers` has all of them.
+# The largest number of coordinates of a center that are shown. `centers` has all coordinates.
 _SHOWN = 4
 
 

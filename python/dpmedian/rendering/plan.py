@@ -44,7 +44,7 @@ def _title(plan: Plan) -> str:
 
 
 def _noise(noise: Noise) -> str:
-    """The noise in words; no other function renders noise."""
+    """The noise in words."""
     if noise.kind == "Gaussian":
         at_most = f"{noise.remark} " if noise.remark else ""
         return f"Gaussian, sigma {at_most}{noise.scale:.4g}"
@@ -79,7 +79,9 @@ def _time(seconds: float) -> str:
 
 
 def probability_text(failure: float) -> str:
-    """A probability in words. Small probabilities are extrapolated and not measured, so they are given as a bound."""
+    """A probability in words. Small probabilities are extrapolated and not measured, so only a bound is given for
+    them.
+    """
     return "below 1e-6" if failure < 1e-6 else f"{failure:.2g}"
 
 
@@ -134,7 +136,7 @@ def _facts(plan: Plan) -> list[str]:
 
 
 def plan_table(plan: Plan) -> View:
-    """The table that a reviewer checks, and the predictions; the HTML is part of what a notebook shows."""
+    """The table that a reviewer checks, and the predictions. The HTML is a part of the notebook view."""
     rows = [_row(stage) for stage in plan.stages]
     return titled([_title(plan)], _HEAD, rows, _facts(plan), yielding=_WORDS, numbers=(3, 4))
 

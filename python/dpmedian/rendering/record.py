@@ -1,8 +1,8 @@
 """The audit record: a plan, a release or a failure as JSON, with everything that a reviewer needs to check the claim.
 
-A record contains public parameters and what was released, and nothing else, so it may be published like the release.
-Its last entry is the digest of all others. `verification/` reads a record and computes its claims again;
-`docs/record.schema.json` describes its entries.
+A record contains only public parameters and released values, so it may be published like the release. Its last entry is
+the digest of all other entries. `verification/` reads a record and computes its claims again. `docs/record.schema.json`
+describes the entries.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from dpmedian.rendering.trace import trace_entry
 __all__ = ["FORMAT", "failure_record", "plan_record", "release_record"]
 
 FORMAT = "dpmedian-record/1"
-"""The first entry of every record; its number is increased if an entry changes its meaning."""
+"""The first entry of every record. Its number is increased if an entry changes its meaning."""
 
 
 @as_record.register
 def release_record(release: Release) -> dict[str, Any]:
-    """The record of a release: its point, and the whole plan that was charged."""
+    """The record of a release: its point, and the plan that was charged."""
     told = {
         "format": FORMAT,
         "outcome": "released",
@@ -56,7 +56,7 @@ def release_record(release: Release) -> dict[str, Any]:
 
 @as_record.register
 def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
-    """The record of a failure, which is an output: the same plan, the same cost, and a message instead of a point."""
+    """The record of a failure, which is an output: the plan, the cost, and a message instead of a point."""
     if failed.plan is None:
         raise ValueError("a building block has no plan, so its failure has no audit record: its cost is .cost")
     told = {
@@ -76,12 +76,12 @@ def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
 
 @as_record.register
 def plan_record(plan: Plan) -> dict[str, Any]:
-    """The record of a plan, which a ledger keeps; nothing in it depends on data."""
+    """The record of a plan, which a ledger stores. It does not depend on data."""
     return sealed({"format": FORMAT, "outcome": "planned", "version": __version__, **_planned(plan)})
 
 
 def _planned(plan: Plan) -> dict[str, Any]:
-    """What was decided before the data were read."""
+    """The part of a record that was fixed before the data were read."""
     calibrated = plan.calibrated
     return {
         "method": plan.method,
@@ -106,7 +106,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
 
 
 def _parameters(parameters: PublicParameters) -> dict[str, Any]:
-    """All public parameters by name; `PublicParameters.of` accepts them."""
+    """All public parameters by name. `PublicParameters.of` accepts them."""
     names = [
         "budget",
         *(name for name in inspect.signature(PublicParameters.of).parameters if hasattr(parameters, name)),
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 
 def _stage(stage: Stage) -> dict[str, Any]:
-    """A stage: sigma is null if the noise is not Gaussian, and `noise_parameters` describes other kinds of noise."""
+    """A stage. Its sigma is null if the noise is not Gaussian; `noise_parameters` describes other kinds of noise."""
     return {
         "name": stage.name,
         "statistic": stage.statistic,

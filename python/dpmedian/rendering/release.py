@@ -23,13 +23,15 @@ _FIRST, _LAST = 5, 2
 
 
 def _names(release: Release) -> tuple[str, ...]:
-    """The names of the coordinates; those of positions are known, and others without a name are numbered from 0."""
+    """The names of the coordinates. Positions have longitude and latitude, and other coordinates without a name are
+    numbered from 0.
+    """
     known = ("longitude", "latitude") if release.plan.parameters.geometry == "sphere" else None
     return release.columns or known or tuple(map(str, range(release.point.size)))
 
 
 def _distance(value: float, release: Release) -> str:
-    """A distance with its unit, if that is not the unit of the columns."""
+    """A distance, with its unit if this is not the unit of the columns."""
     parameters = release.plan.parameters
     if parameters.geometry == "sphere":
         return f"{kilometers(value):.4g} km ({value:.4g} degrees)"
@@ -89,7 +91,9 @@ def _notes(release: Release, region: Region | None) -> list[str]:
 
 
 def notebook_block(release: Release, *tables: str) -> str:
-    """The notebook view of a release: tables, below a warning if it is seeded, and the plan, which can be unfolded."""
+    """The notebook view of a release: a warning if the release is seeded, tables, and the plan, which can be
+    unfolded.
+    """
     alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if release.seeded else ""
     plan = f"<details><summary>Queries to the data</summary>{plan_table(release.plan).html}</details>"
     return html_block(alarm, *tables, plan)
@@ -97,7 +101,7 @@ def notebook_block(release: Release, *tables: str) -> str:
 
 @as_view.register
 def release_view(release: Release) -> View:
-    """One row for each released value; in a notebook the point is a table with the names of its columns."""
+    """One row for each released value. In a notebook the point is a table with the names of its columns."""
     region = release.shown_region
     rows, facts, notes = [("point", _point(release))], _facts(release, region), _notes(release, region)
     names, values = zip(*_coordinates(release), strict=True)

@@ -17,7 +17,8 @@ from dpmedian.step import Step
 
 __all__ = ["step_record", "step_view"]
 
-# A record with more numbers than this would be megabytes of text, and a ledger has a record for every round.
+# The largest number of coordinates in a record. A longer record would be megabytes of text, and a ledger has a record
+# for every round.
 _COORDINATES_MAX = 10_000
 
 

@@ -36,7 +36,7 @@ def text_table(
     head : sequence of str
         The names of the columns.
     rows : sequence of sequences of str
-        The cells; every row is as long as the head.
+        The cells. Every row must be as long as the head.
     width : int
         The largest length of a line. It is exceeded only if the columns that may be narrowed are too wide.
     yielding : collection of int
@@ -69,7 +69,7 @@ def text_table(
     # Wrapped cells may need less than the width of their column.
     widths = [max(len(line) for row in cells for line in row[column]) for column in range(len(head))]
     blocks = [
-        [_line(parts, widths, right) for parts in zip_longest(*row, fillvalue="")]  # Several lines if wrapped.
+        [_line(parts, widths, right) for parts in zip_longest(*row, fillvalue="")]  # A wrapped row has several lines.
         for row in cells
     ]
     rule = "-" * max(len(line) for block in blocks for line in block)
@@ -109,7 +109,8 @@ def text_pairs(pairs: Sequence[tuple[str, str]], *, indent: str = "  ") -> str:
     return "\n".join(f"{indent}{name:<{width}}{_GAP}{value}" for name, value in pairs)
 
 
-# Notebooks are light or dark: text has the color of its surroundings, lines and stripes are a half-transparent gray.
+# Notebooks may be light or dark, so text has the color of its surroundings, and lines and stripes are a
+# half-transparent gray.
 _STYLE = """
 .dpmedian { overflow-x: auto; }
 .dpmedian table { border-collapse: collapse; margin: 0 0 6px; font-size: 0.92em; color: inherit; }
@@ -147,13 +148,13 @@ def html_table(
     Parameters
     ----------
     head : sequence of str or None
-        The names of the columns, if they have any.
+        The names of the columns, or None.
     rows : sequence of sequences of str
         The cells.
-    The title, and the lines below it.
-        The title, and what is said below it.
-    The items of the list below the table.
-        What is listed below the table.
+    caption : sequence of str
+        The title, and the lines below the title.
+    notes : sequence of str
+        The items of the list below the table.
     row_names : bool
         Whether the first cell of every row names it.
     right : collection of int
@@ -201,8 +202,8 @@ def titled(
 
     Parameters
     ----------
-    Lines above the table, and sentences below it or, in text, above it if `facts_first`.
-        Lines above the table, and sentences beneath it or, as text, above it if `facts_first`.
+    title, facts : sequence of str
+        Lines above the table, and sentences below the table. In text the sentences are above if `facts_first`.
     numbers : collection of int
         The columns of numbers, which are aligned to the right in HTML, and as text if `aligned`.
     head, rows, width, yielding, overflow, framed

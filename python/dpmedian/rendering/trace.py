@@ -1,8 +1,8 @@
 """The trace of a run as an entry of its audit record, and as rows of a table.
 
 The entry has the queries as compressed JSON, because a run may make thousands of queries. Its hash covers the JSON and
-not the compressed bytes, which differ between versions of zlib, and the digest of the record covers the hash alone. So
-`data` may be removed to shorten a record: the record keeps its digest.
+not the compressed bytes, which differ between versions of zlib. The digest of the record covers only this hash. So
+`data` may be removed to shorten a record without changing its digest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpmedian.trace import Query, Trace
 
 __all__ = ["TRACE_HEAD", "groups_trace_entry", "trace_entry", "trace_rows", "trace_view"]
 
-# A record keeps at most this many released numbers and parameters, about half a megabyte. `release.trace` has all of
+# The largest number of released numbers and parameters in a record (about half a megabyte). `release.trace` has all of
 # them.
 _NUMBERS_MAX = 20_000
 
@@ -71,7 +71,7 @@ def _entry(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 class _Room:
     """The number of values that a record still accepts.
 
-    An array that does not fit is left out; smaller ones may follow.
+    An array that does not fit is left out. Later arrays that fit are included.
     """
 
     def __init__(self) -> None:
@@ -84,8 +84,9 @@ class _Room:
             yield told | {"value": self.plain(query.value)}
 
     def plain(self, value: Any) -> Any:
-        """An array as a list, if there is room for it; an infinite number becomes null, because JSON has no
-        infinity.
+        """An array as a list, if there is room for it.
+
+        An infinite number becomes null, because JSON has no infinity.
         """
         if isinstance(value, (np.ndarray, list, tuple)):
             if len(value) > self.left:

@@ -17,12 +17,12 @@ __all__ = ["ArraySource"]
 
 
 class ArraySource:
-    """All records, validated by a pass and read in place, or a copy that nobody can change."""
+    """Records in an array or a file. One pass validates them. They are read in place, or from a copy."""
 
     def __init__(
         self, points: Points, progress: Progress | None = None, share: float = 1.0, weights: Weights | None = None
     ) -> None:
-        """`share` is the part of all records that is here: a pass over a sample counts as this part of a pass."""
+        """`share` is the part of all records in this source. A pass over a sample counts as this part of a pass."""
         self._points = points
         self._weights = weights
         self._share = share
@@ -37,12 +37,12 @@ class ArraySource:
         nonfinite: str = "raise",
         copy: bool = False,
     ) -> ArraySource:
-        """Admit the records: raise at the first value that is not finite, or move such records to the center.
+        """Admit the records. At a value that is not finite, raise an error, or move the record to the center.
 
         If the number of records is private, such records may also be dropped.
 
-        Without a copy the caller promises not to change the array while the source is used: with a value that is not a
-        number, sums would exceed their sensitivity.
+        Without a copy, the caller must not change the array while the source is used, because a value that is not a
+        number would make sums exceed their sensitivity.
         """
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
         records = points if isinstance(points, FileRecords) else as_records(points, nonfinite=nonfinite, d=parameters.d)

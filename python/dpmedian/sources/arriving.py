@@ -1,4 +1,4 @@
-"""Records that arrive one by one, are added to an exact sum, and are not kept."""
+"""Records that arrive one by one. They are added to an exact sum and are not stored."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ Parts = list[NDArray[np.float32] | NDArray[np.float64]]
 
 
 class ArrivingSource:
-    """Answer one robust step by reading the records once, and afterwards their number.
+    """A source that reads its records once. It answers one robust step, and afterwards the number of records.
 
-    `arrivals` yields each record as a list of arrays, or None for a record that did not move, with its weight in units
-    of 2^-20. It is read at the first query, which is after the charge.
+    `arrivals` yields each record with its weight in units of 2^-20. A record is a list of arrays, or None for a record
+    at the center. `arrivals` is read at the first query, which is after the charge.
     """
 
     local = None
 
     def __init__(self, arrivals: Iterable[tuple[Parts | None, int]], d: int, weighted: bool, count: int | None) -> None:
-        """`count` is the public number of records under replacement; records that do not arrive count as not moved."""
+        """`count` is the public number of records under replacement. Records that do not arrive count as records at the
+        center.
+        """
         self._arrivals = arrivals
         self._d = d
         self._weighted = weighted
@@ -39,7 +41,9 @@ class ArrivingSource:
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
         if statistic.name == "robust step":
             if self._read is not None:
-                raise ValueError("records that arrive one by one answer one robust step, which was asked already")
+                raise ValueError(
+                    "records that arrive one by one answer one robust step only, and it was already queried"
+                )
             self._read = self._accumulated(Accumulator(statistic, self._weighted))
             return self._read.sum()
         if self._read is None or statistic.name != "size":
@@ -55,13 +59,13 @@ class ArrivingSource:
                 sum_.add_center(weight)
         if self._count is not None:
             if seen > self._count:
-                raise ValueError(f"{seen} records arrived, and n = {self._count} is their public number")
+                raise ValueError(f"{seen} records arrived, but their public number is n = {self._count}")
             for _ in range(self._count - seen):
                 sum_.add_center()
         return sum_
 
     def weighted(self, coins: Coins) -> ArrivingSource:
-        """Return the source itself: every record came with its weight."""
+        """Return the source itself, because every record arrives with its weight."""
         return self
 
     def sample(self, stream: Stream, size: int) -> ArrivingSource:

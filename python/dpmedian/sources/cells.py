@@ -1,11 +1,11 @@
-"""Arrays, rows and cells as doubles, or as singles if they are singles.
+"""Conversion of arrays, rows and cells to doubles. Singles stay singles.
 
-With `nonfinite="raise"` the curator may see errors: a value that is not a finite number raises an error that names its
-position. The other modes are for unattended runs, in which an error or a message would reveal something about a record
-that nobody has paid for. There every cell is converted on its own. A cell that is not a number becomes NaN, which marks
-its record so that the run replaces or drops it. Only public properties can still be refused: the kind of container, its
-shape, the names and types of its columns, and the arguments. No record may decide the dimension, so rows and lists of
-no fixed length need `d`.
+With `nonfinite="raise"` the curator, who holds the data, sees errors: a value that is not a finite number raises an
+error that names its position. The other modes are for unattended runs. There an error or a message about a record would
+reveal something about the record without any charge. So every cell is converted separately, and a cell that is not a
+number becomes NaN, which marks its record so that the run replaces or drops it. Errors depend on public properties
+only: the kind of container, its shape, the names and types of its columns, and the arguments. The dimension is public,
+so no record may decide it. For this reason rows, and lists without a fixed length, need `d`.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from numpy.typing import NDArray
 __all__ = ["HINT", "NONFINITE", "Floats", "Intake", "from_array", "from_cells", "from_rows", "kind_of", "read_number"]
 
 Floats = NDArray[np.floating[Any]]
-"""float64, or float32 if the caller's numbers are float32."""
+"""The type of numbers: float32 if the caller's numbers are float32, and otherwise float64."""
 
 NONFINITE = ("raise", "center", "drop")
-"""What to do with records that are not finite; all values except the first are for unattended runs."""
+"""The possible treatments of records that are not finite. All values except the first are for unattended runs."""
 
 HINT = "correct it, or let nonfinite='center' replace such records by the center"
 
 
 @dataclass(frozen=True)
 class Intake:
-    """How points are read: whether nobody may see an error, the dimension if it was given, and how columns are chosen.
+    """The options for reading points: whether the run is unattended, the dimension if it was given, and texts for
+    errors.
 
-    `typed` says that the types of the columns were declared by a schema that is stored with the data and is as public
-    as the names; then a column of text does not hold numbers. The types of a frame may come from a reader that looked
-    at the cells, so a single record may have decided them. `choose` says how to choose columns, for the names of those
-    with numbers.
+    `typed` means that a schema, which is stored with the data and is public, declares the types of the columns. Then a
+    column of text does not hold numbers. Without a schema, the types may come from a reader that looked at the cells,
+    so a single record may have decided them. `choose` is a text for errors that explains how to choose columns.
     """
 
     unattended: bool
@@ -56,11 +56,14 @@ class Intake:
         return cls(nonfinite != "raise", d)
 
     def dimension(self, what: str) -> int | None:
-        """The given dimension. None if the first record may decide it, because the curator may see an error."""
+        """The given dimension. None if it was not given and the first record may decide it, because the curator sees
+        errors.
+        """
         if self.d is None and self.unattended:
             raise ValueError(
-                f"points: {what} have no public dimension, and no record may decide it in an unattended run; pass an "
-                "array or a frame with one column per coordinate, or say the dimension, as plan(n, d, ...).run(points) "
+                f"points: {what} have no public dimension, and in an unattended run no record may decide it; pass an "
+                "array or a frame with one column per coordinate, or state the dimension, as plan(n, d, "
+                "...).run(points) "
                 "does, or d=... of a file (--dimension)"
             )
         return self.d
@@ -74,8 +77,8 @@ def kind_of(value: object) -> str:
 
 
 def from_array(points: NDArray[Any], intake: Intake) -> Floats:
-    """Read an array of any layout and type. A type that is not real numbers is refused, or becomes NaN cell by cell."""
-    if points.dtype.name == "bfloat16":  # A type of JAX that numpy does not know; each value fits a float32.
+    """Read an array of any layout and type. Other types than real numbers are refused, or converted cell by cell."""
+    if points.dtype.name == "bfloat16":  # A type of JAX that numpy does not know. Every value fits a float32.
         points = points.astype(np.float32)
     kind = points.dtype.kind
     if kind == "O" and points.ndim == 1:
@@ -110,11 +113,11 @@ def _unmasked(cells: NDArray[Any]) -> NDArray[Any]:
     return plain
 
 
-# Rows and cells. Each is converted on its own, so the result for a record does not depend on the others.
+# Rows and cells. Each is converted separately, so the result for a record does not depend on other records.
 
 
 class _Refused(Exception):
-    """What is wrong with a row or one of its cells, for the curator."""
+    """An error about a row or a cell, which the curator sees."""
 
     def __init__(self, error: type[Exception], what: str, column: int | None = None) -> None:
         super().__init__(what)
@@ -124,7 +127,7 @@ class _Refused(Exception):
 def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArray[np.float64]:
     """One record per row.
 
-    A row that is not a record raises an error that names it, or becomes NaN in an unattended run.
+    A row that is not a record raises an error that names the row, or becomes NaN in an unattended run.
     """
     d = intake.dimension(what)
     if d is None:
@@ -174,14 +177,14 @@ def _row(row: Any, d: int, unattended: bool) -> Sequence[float] | NDArray[Any]:
 def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> NDArray[np.float64]:
     """The cells of one column.
 
-    A cell that is not a number raises an error that names it, or becomes NaN in an unattended run.
+    A cell that is not a number raises an error that names the cell, or becomes NaN in an unattended run.
     """
     values = np.empty(len(cells))
     for i, cell in enumerate(cells):
         try:
             values[i] = number(cell, intake.unattended)
         except _Refused as refused:
-            # To replace the records of a column without any number would replace all of them.
+            # The hint is given only if some cells are numbers, because otherwise all records would be replaced.
             some = any(isinstance(cell, numbers.Real) for cell in cells)
             raise refused.error(
                 f"points must be numbers, but points[{i}, {column}] (row {i + 1}, column {name!r}) {refused}; choose "
@@ -193,7 +196,7 @@ def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> 
 def number(cell: Any, unattended: bool, column: int | None = None) -> float:
     """A cell as a double: NaN if it is missing, and infinity if it is too large.
 
-    A cell that is not a number is refused. In an unattended run it becomes NaN, except text that can be read as a
+    A cell that is not a number is refused. In an unattended run it becomes NaN, unless it is text that can be read as a
     number.
     """
     try:
@@ -220,5 +223,5 @@ def read_number(text: str) -> float:
     A text with underscores is not a number here, although Python allows them between digits.
     """
     if "_" in text:
-        raise ValueError("an underscore is no part of a number")
+        raise ValueError("a number must not contain an underscore")
     return float(text)

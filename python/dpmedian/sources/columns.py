@@ -1,4 +1,4 @@
-"""The wanted columns of a file, by name or by number from 1."""
+"""The choice of columns of a file, by name or by number from 1."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["as_number", "coordinates", "divide", "labels", "numbered", "select"]
 # The names under which pandas writes the index of a frame into Parquet and Arrow.
 _INDEX = re.compile(r"__index_level_\d+__")
 
-# The names of a first column that usually has the numbers of the rows: pandas and R write it without a name, and pandas
-# gives it this name when it reads it again.
+# The names of a first column that usually contains row numbers. pandas and R write such a column without a name, and
+# pandas names it "Unnamed: 0" when it reads the file again.
 _UNNAMED = ("", "Unnamed: 0")
 
 
 def coordinates(names: Sequence[str], others: Sequence[int] = ()) -> list[int]:
-    """The positions of the coordinates if nobody chose them: all columns except the `others` and an index of pandas.
+    """The positions of the coordinates if no columns were chosen: all columns except `others` and an index of pandas.
 
-    A first column without a name is refused, because it usually has the numbers of the rows, and not a coordinate.
+    A first column without a name is refused, because it usually contains row numbers and not a coordinate.
     """
     if len(names) > 1 and names[0] in _UNNAMED and any(names[1:]) and 0 not in others:
         raise ValueError(
-            "the first column has no name, so it probably has the numbers of the rows; choose the columns, "
+            "the first column has no name, so it probably contains row numbers; choose the columns, "
             f"columns={list(names[1:3])} (--columns), or write the file without them, to_csv(..., index=False)"
         )
     found = [i for i, name in enumerate(names) if i not in others and not _INDEX.fullmatch(name)]
@@ -32,10 +32,10 @@ def coordinates(names: Sequence[str], others: Sequence[int] = ()) -> list[int]:
 
 
 def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int]:
-    """The positions of the wanted columns, by default of all that may be coordinates.
+    """The positions of the chosen columns. The default is all columns that may be coordinates.
 
-    A text is first looked up among the names; if it is not a name, it is read as a number. An integer is always a
-    number. A name that occurs twice must be given by number.
+    A text is a name, or a column number if no column has this name. An integer is always a column number, counted
+    from 1. A column whose name occurs twice must be chosen by number.
     """
     chosen = [names[i] for i in coordinates(names)] if wanted is None else list(wanted)
     if not chosen:
@@ -50,8 +50,9 @@ def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int
 def divide(
     names: Sequence[str], wanted: Sequence[str | int] | None, beside: Sequence[str | int]
 ) -> tuple[list[int], list[int]]:
-    """The positions of the point columns (by default all that are not label columns), and the positions of the label
-    columns.
+    """The positions of the point columns and of the label columns.
+
+    The default for the point columns is all columns that are not label columns.
     """
     others = select(names, beside) if beside else []
     places = coordinates(names, others) if wanted is None and beside else select(names, wanted)
@@ -92,7 +93,7 @@ def _place(names: Sequence[str], name: str | int) -> int:
         return found[0]
     if found:
         numbers = " and ".join(str(i + 1) for i in found)
-        raise ValueError(f"column {name!r} is there {len(found)} times, as columns {numbers}: choose by number")
+        raise ValueError(f"column {name!r} occurs {len(found)} times, as columns {numbers}: choose by number")
     place = as_number(name)
     if place is None or not 0 <= place < len(names):
         raise ValueError(f"column {name!r} is not there; the columns are {_list(names)}")

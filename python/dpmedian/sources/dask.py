@@ -1,12 +1,13 @@
 """Records in the workers of a Dask cluster: each worker answers for its own records, and this process adds the answers.
 
 One actor in each worker holds the records of its partitions as `Points` of the core. Exact sums and sampled records
-leave a worker as a `Message` and become opaque again here. The noise is added in this process only. Workers, scheduler
-and this process are inside the trust boundary, like the records themselves. The messages between them are not
-encrypted, like everything that Dask sends, unless the cluster was started with TLS.
+leave a worker as a `Message`, and this process turns them into opaque objects again. Only this process adds noise.
+Workers, scheduler and this process are inside the trust boundary, like the records themselves. Like all messages of
+Dask, the messages between them are encrypted only if the cluster was started with TLS.
 
-If a worker is lost, its actor is lost, too. Its partitions are computed again from their graph, all actors are created
-again, and the query is repeated. It has the same answer, which nobody has seen, so nothing is charged twice.
+If a worker is lost, its actor is lost, too. Then its partitions are computed again from their graph, all actors are
+created again, and the query is repeated. The query has the same answer, and nobody has seen the earlier answer, so
+nothing is charged twice.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from dpmedian.warning import PlainConnectionWarning, warn_caller
 
 __all__ = ["Collection", "DaskGroups", "DaskSource", "Holders", "by_name", "is_dask"]
 
-# A lost round is tried at most this many times in all.
+# The largest number of attempts for a round of queries if workers are lost.
 _ATTEMPTS = 5
 
-# Seconds after which a run that waits for a new actor asks whether the worker is still there.
+# While a run waits for a new actor, it checks in intervals of this many seconds whether the worker still exists.
 _PATIENCE = 5.0
 
-# Groups with at most this many coordinates (8 MiB) are fetched when they are needed, because a run sends dozens of
-# queries to a group that is too small for hidden samples. At most this many coordinates (32 MiB) are fetched in one
-# round, used and dropped.
+# Groups with at most _FEW coordinates (8 MiB) are fetched to this process when they are needed, because a run makes
+# dozens of queries to a small group. At most _FETCHED coordinates (32 MiB) are fetched in one round; they are dropped
+# after use.
 _FEW, _FETCHED = 1 << 20, 1 << 22
 
 Ball = tuple[Sequence[float], float]
@@ -52,7 +53,9 @@ def is_dask(points: Any) -> bool:
 
 
 def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
-    """A partition with the columns of its collection in their order; Dask does not check that a partition has them."""
+    """A partition with the columns of its collection, in their order. Dask does not check that a partition has these
+    columns.
+    """
     if columns is None or not hasattr(partition, "columns"):
         return partition
     names = tuple(map(str, partition.columns))
@@ -60,7 +63,7 @@ def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
         return partition
     if sorted(names) != sorted(columns) or len(set(names)) < len(names):
         raise ValueError(
-            f"the columns must be those of the whole collection, {', '.join(map(repr, columns))}, and they are "
+            f"every partition must have the columns of the collection, {', '.join(map(repr, columns))}, but one has "
             f"{', '.join(map(repr, names))}; rename or choose the columns in every partition"
         )
     return partition.iloc[:, [names.index(name) for name in columns]]
@@ -68,7 +71,7 @@ def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The records that a query is about: a group, with rounded weights if it has weights."""
+    """The records for a query: a group, with rounded weights if the records have weights."""
 
     group: int
     coins: Coins | None
@@ -77,7 +80,7 @@ class Wanted:
 
 
 class Holder:
-    """The actor of a worker: it holds the records of some partitions, by their number."""
+    """The actor of a worker. It holds the records of some partitions, by the number of the partition."""
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class Holder:
         return query.answer([self._of(number, wanted) for number in self._parts])
 
     def records(self, places: dict[int, Message | None], wanted: Wanted) -> dict[int, Message]:
-        """The records of partitions: at hidden places, or all."""
+        """The records of partitions: all records, or the records at hidden positions."""
         return {number: Message.records(self._of(number, wanted), chosen) for number, chosen in places.items()}
 
     def rows(self, groups: Sequence[int]) -> dict[int, list[Records]]:
@@ -103,7 +106,7 @@ class Holder:
         return {number: [part.records_of(group) for group in groups] for number, part in self._parts.items()}
 
     def forget(self, group: int) -> None:
-        """Forgets what was prepared for a group."""
+        """Drop the prepared records of a group."""
         self._points = {key: points for key, points in self._points.items() if key[1] != group}
 
     def _of(self, number: int, wanted: Wanted) -> Points:
@@ -139,7 +142,9 @@ class Collection:
         try:
             client: Any = distributed.get_client()
         except ValueError as error:
-            raise ValueError("points is a Dask collection, and no cluster runs: make a distributed.Client") from error
+            raise ValueError(
+                "points is a Dask collection, but no cluster is running: create a distributed.Client"
+            ) from error
         _warn_if_plain(client)
         if hasattr(points, "chunks"):
             if points.ndim != 2:
@@ -148,13 +153,15 @@ class Collection:
         elif hasattr(points, "columns"):
             columns = tuple(map(str, points.columns))
         else:
-            raise TypeError(f"of Dask's collections an array or a data frame has points, got {type(points).__name__}")
+            raise TypeError(
+                f"a Dask collection of points must be an array or a data frame, got {type(points).__name__}"
+            )
         width = points.shape[1] if columns is None else len(columns)
         chunks = points.chunks[0] if columns is None else None
         return cls(client, _computed(client, points), int(width), columns, chunks)
 
     def beside(self, labels: Any) -> tuple[Any, ...]:
-        """The partitions of labels that belong to the partitions of the points, as futures."""
+        """The partitions of the labels, as futures. They correspond to the partitions of the points."""
         return _computed(self.client, labels if self.chunks is None else labels.rechunk((self.chunks,)))
 
     def sizes(self) -> list[int]:
@@ -164,13 +171,14 @@ class Collection:
 
 
 def _warn_if_plain(client: Any) -> None:
-    """Warn if messages between processes of the cluster leave a machine without encryption."""
+    """Warn if processes of the cluster exchange messages between machines without encryption."""
     facts = client.scheduler_info()
     plain = [address for address in (facts["address"], *facts["workers"]) if _is_plain(address)]
     if plain:
         warn_caller(
-            f"the connection to {plain[0]} is not encrypted: exact sums and records travel in plain; start the cluster "
-            "with TLS (distributed.security.Security), unless nobody else can read this network",
+            f"the connection to {plain[0]} is not encrypted, so others could read exact sums and records; "
+            "start the cluster "
+            "with TLS (distributed.security.Security), unless nobody else has access to this network",
             PlainConnectionWarning,
         )
 
@@ -188,7 +196,7 @@ def _computed(client: Any, collection: Any) -> tuple[Any, ...]:
 
 @dataclass(eq=False)
 class Holders:
-    """The actors of all workers that hold parts of the records. The parts are futures, in order."""
+    """The actors of all workers that hold parts of the records. The parts are a list of futures."""
 
     client: Any
     parts: tuple[Any, ...]
@@ -199,7 +207,7 @@ class Holders:
 
     @classmethod
     def of(cls, client: Any, parts: tuple[Any, ...], parameters: PublicParameters, nonfinite: str) -> Holders:
-        """Actors for runs with these parameters; they are created when they are needed."""
+        """The actors for runs with these parameters. They are created when they are needed."""
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
         return cls(client, parts, parameters.ball, replacement)
 
@@ -208,7 +216,7 @@ class Holders:
         return self._asked(lambda: self._round(lambda actor, _: actor.reply(query, wanted)))
 
     def records(self, places: Sequence[Message | None], wanted: Wanted) -> list[Message]:
-        """The records at these places, in one message for each part."""
+        """The records at these positions, in one message for each part."""
 
         def ask(actor: Any, mine: int) -> Any:
             return actor.records({i: places[i] for i, at in enumerate(self._where) if at == mine}, wanted)
@@ -220,7 +228,7 @@ class Holders:
         return self._by_part(lambda: self._round(lambda actor, _: actor.rows(groups)))
 
     def forget(self, group: int) -> None:
-        """Let the actors drop what they have prepared for a group."""
+        """Let the actors drop the prepared records of a group."""
         if self._actors:
             self._asked(lambda: self._round(lambda actor, _: actor.forget(group)))
 
@@ -235,7 +243,7 @@ class Holders:
         return [future.result() for future in [ask(actor, i) for i, actor in enumerate(self._actors)]]
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
-        """The answers of a round; if a worker was lost, the answers of the same round with new actors."""
+        """The answers of a round. If a worker was lost, the round is repeated with new actors."""
         lost: BaseException | None = None
         for _ in range(_ATTEMPTS):
             try:
@@ -249,15 +257,15 @@ class Holders:
         raise RuntimeError(f"workers were lost {_ATTEMPTS} times in one round") from lost
 
     def _settle(self) -> None:
-        """Create one actor in each worker that holds parts; parts of lost workers are computed again."""
+        """Create one actor in each worker that holds parts. Parts of lost workers are computed again."""
         for future in self.parts:
-            error = future.exception()  # This waits for the part and does not move it.
+            error = future.exception()  # This waits until the part is computed, without moving it.
             if error is not None:
                 raise error
         held = self.client.who_has(list(self.parts))
         addresses = [next(iter(held[future.key]), None) for future in self.parts]
         if None in addresses:
-            raise OSError("a partition is nowhere")
+            raise OSError("no worker holds this partition")
         workers = sorted({str(address) for address in addresses})
         made = []
         for worker in workers:
@@ -268,7 +276,9 @@ class Holders:
         self._where = [workers.index(str(address)) for address in addresses]
 
     def _made(self, future: Any, worker: str) -> Any:
-        """The actor of a worker. If that worker is lost before it has begun, the cluster keeps the actor waiting."""
+        """The actor of a worker. If the worker is lost before the actor is created, the cluster would wait forever, so
+        this is checked.
+        """
         while True:
             try:
                 return future.result(timeout=_PATIENCE)
@@ -280,7 +290,7 @@ class Holders:
 
 
 class DaskSource:
-    """The records of a group in all parts: the answers of the actors are added."""
+    """The records of a group in all parts. The answers of the actors are added."""
 
     def __init__(
         self,
@@ -316,7 +326,7 @@ class DaskSource:
         return Message.answered(messages, statistic)
 
     def sample(self, stream: Stream, size: int) -> ArraySource:
-        """A sample is gathered in this process: its places are drawn among all records."""
+        """Draw a sample among all records, and copy its records to this process."""
         places = Message.places(stream, self._sizes, size)
         return self._sampled(places, min(size / max(sum(self._sizes), 1), 1.0))
 
@@ -362,9 +372,10 @@ class DaskGroups:
     def blocks(
         self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """The sources of groups, block by block: small groups are fetched together, large ones query the workers.
+        """The sources of groups, block by block. Small groups are fetched together, and large groups stay in the
+        workers.
 
-        If a method needs the `whole` group in this process, the group is fetched, however large it is.
+        If a method needs the `whole` group in this process, a group of any size is fetched.
         """
         holders = Holders.of(self.client, self.parts, parameters, nonfinite)
         coordinates = self.d * self.sizes.sum(axis=0)
@@ -401,6 +412,8 @@ def joined(parts: Sequence[Records]) -> Records:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether a worker was lost, and with it an actor or a connection; an error that a worker raised is not a loss."""
+    """Whether an error means that a worker, its actor or the connection was lost. An error that a worker raised is not
+    a loss.
+    """
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"OSError", "TimeoutError", "KilledWorker"}) or "Actor was lost" in str(error)

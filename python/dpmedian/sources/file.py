@@ -1,4 +1,4 @@
-"""Records in a file: they are read in blocks for every query, and are never all in memory."""
+"""Records in a file. They are read in blocks for every query, and are never all in memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dpmedian.sources.cells import HINT
 __all__ = ["Column", "FileRecords", "is_path"]
 
 Column = tuple[int, int, bool]
-"""The position of a column: the offset of its first number, the stride to the next, and whether a number has 8
+"""The position of a column: the offset of its first number, the stride to the next number, and whether numbers have 8
 bytes.
 """
 
 
 def is_path(points: Any) -> bool:
-    """Whether this is the path of a file or folder, or a list of such paths."""
+    """Whether `points` is the path of a file or folder, or a list of such paths."""
     if isinstance(points, (list, tuple)):
         return bool(points) and all(isinstance(point, (str, os.PathLike)) for point in points)
     return isinstance(points, (str, os.PathLike))
@@ -30,7 +30,8 @@ def is_path(points: Any) -> bool:
 class FileRecords:
     """An open file of n records with d numbers, float32 or float64, and the names of its columns.
 
-    The kernels use ordinary reads: if the file is truncated or written to during a run, an error is raised.
+    The kernels read the file with ordinary read calls. If the file is truncated or written to during a run, an error is
+    raised.
     """
 
     file: RecordFile
@@ -53,14 +54,16 @@ class FileRecords:
         columns: tuple[str, ...],
         only_finite: bool = False,
     ) -> FileRecords:
-        """The records of all pieces in order; a piece has a number of records and its columns."""
+        """The records of all pieces, in order. A piece is a number of records and the positions of their columns."""
         file.lay_out([(n, list(places)) for n, places in pieces])
         return cls(file, (sum(n for n, _ in pieces), len(columns)), columns, only_finite)
 
     def finite(self) -> FileRecords:
         """The records without a missing or infinite value."""
         if not self.only_finite:
-            raise ValueError("this file was not opened with nonfinite='drop': open it so, or replace such records")
+            raise ValueError(
+                "this file was not opened with nonfinite='drop': open it with this option, or replace such records"
+            )
         return self
 
     def admitted(
@@ -71,7 +74,7 @@ class FileRecords:
         A copy is refused, because it would need the memory.
         """
         if copy:
-            raise ValueError("copy=True would load the file: read it first, dpmedian.files.read_points(...)")
+            raise ValueError("copy=True would load the whole file: read it first with dpmedian.files.read_points(...)")
         try:
             return Points.read(self.file, ball=ball, replacement=replacement)
         except ValueError as error:

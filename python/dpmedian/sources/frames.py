@@ -17,16 +17,18 @@ __all__ = ["NamedColumns", "as_table", "from_frame"]
 Numbers = NDArray[np.float64]
 Dtype = type[np.float64] | type[np.float32]
 
-# This many rows of all columns are reordered together: with a wide frame they fit the cache of a processor.
+# The number of rows that are reordered together. With this number, the rows of a wide frame fit the cache of the
+# processor.
 _BLOCK = 512
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a frame, classified by its type alone, which is as public as its name.
+    """A column of a frame. It is classified by its type alone, which is public like its name.
 
-    `kind` is "numbers", "odd" (the types that a reader gives to a column of numbers if one record is odd: text,
-    booleans, complex), "objects" (anything), "lists" (of numbers), or "other" (such as dates).
+    `kind` is "numbers", "odd", "objects" (cells of any type), "lists" (of numbers), or "other" (such as dates). "odd"
+    stands for text, booleans and complex numbers: a reader may give these types to a column of numbers if a single
+    record is unusual.
     """
 
     name: str
@@ -34,23 +36,24 @@ class Column:
     kind: str
     numbers: Callable[[Dtype], Floats]
     cells: Callable[[], Sequence[Any]]
-    # For lists: the length of each, negative if the list is missing, and their numbers, NaN if the length is not d.
+    # For lists: their lengths (negative if a list is missing), and their numbers (NaN for lists whose length is not d).
     lengths: Callable[[], NDArray[Any]] | None = None
     lists: Callable[[int], Numbers] | None = None
-    # The length of the lists if the type determines it.
+    # The length of all lists, if the type of the column determines it.
     width: int | None = None
-    # Whether the numbers are float32; they stay float32 if all columns are.
+    # Whether the numbers are float32. They stay float32 if all columns are float32.
     single: bool = False
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The columns of a frame, or of a series, which is one column and must hold lists."""
+    """The columns of a frame, or of a series. A series is one column and must hold lists."""
 
     columns: Sequence[Column]
     n: int
     series: bool = False
-    # A function that reads all columns at once, if they are all plain numbers and the library has a faster way.
+    # A function that reads all columns at once. It is set if all columns are plain numbers and the library has such a
+    # function.
     whole: Callable[[], Floats] | None = None
 
 
@@ -60,7 +63,7 @@ class NamedColumns:
     def __init__(self, frame: Any, names: Sequence[Any]) -> None:
         self._frame = frame
         self.names = list(map(str, names))
-        # In pandas, integers can be names of columns; then they are not column numbers.
+        # In pandas, integers can be names of columns. Then an integer means a name and not a column number.
         self.integer_names = any(isinstance(name, int) for name in names)
 
     @classmethod
@@ -78,9 +81,11 @@ class NamedColumns:
         return None
 
     def place(self, name: str, argument: str) -> int:
-        """The position of the column with this name; `argument` is named in the error if there is not exactly one."""
+        """The position of the column with this name. If there is not exactly one such column, the error names
+        `argument`.
+        """
         if self.names.count(name) != 1:
-            what = "is there more than once" if name in self.names else "is not there"
+            what = "occurs more than once" if name in self.names else "is not there"
             listed = ", ".join(map(repr, self.names))
             raise ValueError(f"{argument}={name!r}: this column {what}; the columns are {listed}")
         return self.names.index(name)
@@ -103,7 +108,7 @@ class NamedColumns:
 
 
 def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | None:
-    """The points and the column names of a frame of any library that is loaded; None for anything else."""
+    """The points and the column names of a frame of any loaded library. None if `points` is not a frame."""
     points = as_table(points)
     for library, open_frame in (("pandas", _pandas), ("polars", _polars), ("pyarrow", _arrow)):
         module = sys.modules.get(library)
@@ -117,10 +122,11 @@ def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | 
 
 
 def as_table(points: Any) -> Any:
-    """An Arrow table of something that has an Arrow stream and columns, such as a DuckDB relation; anything else
-    unchanged.
+    """An Arrow table, if `points` has an Arrow stream and columns, such as a DuckDB relation.
 
-    Arrays may also have an Arrow stream, of all their numbers in one column: these are read by their shape.
+    Other objects are returned unchanged.
+
+    Some arrays also have an Arrow stream, with all numbers in one column. Such arrays are returned unchanged.
     """
     if type(points).__module__.split(".")[0] in ("pandas", "polars") or not hasattr(points, "__arrow_c_stream__"):
         return points
@@ -169,9 +175,9 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _holds_lists(column: Column, series: bool, intake: Intake) -> bool:
-    """Whether the columns hold lists, by their types.
+    """Whether the columns hold lists, according to their types.
 
-    For objects, the caller's `d` decides, or the first cell if the curator may see an error.
+    For a column of objects, the caller's `d` decides, or the first cell if the curator sees errors.
     """
     if column.kind != "objects":
         return column.kind == "lists"
@@ -208,7 +214,7 @@ def _read_numbers(column: Column, place: int, intake: Intake, dtype: Dtype) -> F
         return from_cells(column.cells(), intake, place, column.name)
     if column.kind == "lists":
         raise TypeError(
-            f"points: column {column.name!r} holds lists ({column.type}), which are points of their own; choose that "
+            f"points: column {column.name!r} holds lists ({column.type}), each of which is a point; choose that "
             "column alone, or only columns with numbers"
         )
     raise TypeError(
@@ -251,7 +257,7 @@ def _of_pandas(pandas: Any, series: Any) -> Column:
     )
 
 
-# The kinds of columns by numpy's letters for types, which pandas uses, too.
+# The kinds of columns by numpy's letters for types. pandas uses the same letters.
 _KINDS = {**dict.fromkeys("iuf", "numbers"), **dict.fromkeys("bcUS", "odd"), "O": "objects"}
 
 
@@ -343,7 +349,7 @@ def _of_arrow(arrow: Any, name: str, values: Any) -> Column:
         return np.asarray(values.cast(arrow.from_numpy_dtype(dtype), safe=False).to_numpy(), dtype=dtype)
 
     def cells() -> Sequence[Any]:
-        # Text is read as bytes, because nothing has checked that it can be decoded.
+        # Text is read as bytes, because it may not be valid UTF-8.
         raw = values.cast(arrow.large_binary()) if _is_text(arrow, kind) else values
         return raw.to_pylist()  # type: ignore[no-any-return]
 

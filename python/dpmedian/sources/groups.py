@@ -1,4 +1,4 @@
-"""From rows to the records of groups. The proof lies beside this file."""
+"""The conversion of rows to the records of groups. Proof: groups.md."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class GroupRecords(Protocol):
 
     @property
     def labels(self) -> list[bytes] | None:
-        """The label of every group that occurs, in ascending order, if the keys were not listed; these labels are
-        private.
+        """The label of every group that occurs, in ascending order. None if the keys were listed.
+
+        These labels are private.
         """
         ...
 
@@ -46,7 +47,7 @@ class GroupRecords(Protocol):
 
     @property
     def unit(self) -> str:
-        """Whose records these are."""
+        """The unit of the records."""
         ...
 
     @property
@@ -62,19 +63,21 @@ class GroupRecords(Protocol):
     def blocks(
         self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """Functions that open the source of each of these groups, block by block; the sources of a block end with the
-        block.
+        """Yield blocks of functions, which open the sources of these groups.
+
+        The sources of a block can be used until the next block.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """The records of all groups, ordered by group, the position at which each group begins, and the names of the key
-    columns.
+    """The records of all groups in this process.
+
+    The records are ordered by group. `starts` holds the position at which each group begins.
 
     If the keys were listed, the groups are in the order of the keys. Otherwise `labels` holds the label of every group
-    that occurs, in ascending order; the labels are private, and so is their number.
+    that occurs, in ascending order. The labels and their number are private.
     """
 
     records: Records
@@ -101,7 +104,7 @@ class Grouped:
     def blocks(
         self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """All groups at once, because their records are in this process."""
+        """Yield one block with all groups, because their records are in this process."""
 
         def opened(group: int) -> ArraySource:
             return ArraySource.of(self.records_of(group), parameters, nonfinite=nonfinite)
@@ -109,7 +112,7 @@ class Grouped:
         yield {group: functools.partial(opened, group) for group in groups}
 
     def records_of(self, group: int) -> Records:
-        """The records of a group, with their weights, if they have any."""
+        """The records of a group, with their weights if they have weights."""
         rows = slice(self.starts[group], self.starts[group + 1])
         weights = None if self.records.weights is None else self.records.weights[rows]
         return replace(self.records, array=self.records.array[rows], weights=weights)
@@ -129,13 +132,13 @@ def as_group_records(
     weights: Any = None,
     weight_max: float | None = None,
 ) -> Grouped:
-    """One record for each row of a group, or with `unit` one for each unit in each of at most `most` groups.
+    """The records of groups: one record for each row, or with `unit` one record for each unit in each of its groups.
 
-    `by` is the name of a column, a list of names, or the label of each row (`take_keys`). Rows without an id, and rows
-    with a missing label or one that is not a key, are left out. If `keys` is None, every label that occurs is a group.
-    A unit contributes to the groups in which it has the most rows. Among groups in which it has equally many rows, the
-    first one in the order of the keys, or of the labels as text, is taken. `weights` need the public cap `weight_max`;
-    the weight of a unit in a group is the largest weight of its rows there.
+    `by` is the name of a column, a list of names, or the label of each row (`take_keys`). A row is left out if it has
+    no id, no label, or a label that is not a key. If `keys` is None, every label that occurs is a group. A unit
+    contributes to at most `most` groups, namely those in which it has the most rows. If it has equally many rows in two
+    groups, the group that comes first in the order of the keys (or of the labels as text) is taken. `weights` need the
+    public cap `weight_max`. The weight of a unit in a group is the largest weight of its rows in the group.
     """
     check_reducer(reducer, unit)
     check_weights(points, weights, weight_max)
@@ -148,11 +151,12 @@ def as_group_records(
     rows = len(records.array)
     if len(labels) != rows:
         raise ValueError(
-            "by must have one label for each row of points, and has another length; several key columns are a list of "
+            "by must have one label for each row of points, but has another length; pass several key columns "
+            "as a list of "
             "the names of columns of a frame, or of columns of labels"
         )
     if ids is not None and len(ids) != rows:
-        raise ValueError("unit must have one id for each row of points, and has another length")
+        raise ValueError("unit must have one id for each row of points, but has another length")
     if nonfinite == "raise":
         records.require_finite()
     return formed(records, labels, ids, names, keys, most, reducer, nonfinite)
@@ -190,9 +194,9 @@ def formed(
 def _candidates(labels: Labels) -> tuple[NDArray[np.int64], list[bytes]]:
     """The code of each row's label, and the labels of all codes in ascending order.
 
-    Labels are always compared as text. Their order decides between two groups in which a unit has equally many rows, so
-    it must not depend on whether the label of another row turned a column of integers into text. A label that is not
-    valid UTF-8 cannot be printed as a key and counts as missing.
+    Labels are always compared as text. The order of the labels decides between two groups in which a unit has equally
+    many rows. If integers were compared as numbers, a label of another row could change this order by turning the
+    column into text. A label that is not valid UTF-8 cannot be printed as a key, so it counts as missing.
     """
     text = labels.as_text()
     codes, count = text.ranks()
@@ -227,8 +231,9 @@ def _check_width(keys: tuple[Hashable, ...], columns: int) -> None:
 
 
 def with_all_labels(part: Grouped, labels: list[bytes]) -> Grouped:
-    """The same groups, placed among the groups of all parts of the rows, so that a group has one position in all
-    parts.
+    """The groups of one part of the rows, with a position for every group of any part.
+
+    So a group has the same position in all parts.
     """
     place = {label: index for index, label in enumerate(labels)}
     sizes = np.zeros(len(labels), dtype=np.int64)

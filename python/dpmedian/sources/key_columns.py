@@ -1,8 +1,8 @@
 """The keys of groups: labels of one column, or tuples of the labels of several columns.
 
-The labels of a row in several columns are joined to one label: the texts, each followed by two zero bytes, with a byte
-1 after every zero byte inside a text. Different tuples of texts have different joined labels, in the order of the
-tuples.
+The labels of a row in several columns are joined to one label. In each text, a byte 1 is inserted after every zero
+byte, and two zero bytes are added at the end; then the texts are concatenated. Different tuples of texts have different
+joined labels, and the joined labels have the same order as the tuples.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ __all__ = [
     "width_of",
 ]
 
-# With more key columns hardly any group has records; a longer list of texts is read as one label for each row.
+# The largest number of key columns. With more columns hardly any group would have records. A longer list of texts is
+# read as one label for each row.
 _MOST_COLUMNS = 8
 
-# A label with more digits is sorted as text, because no column of integers holds it.
+# A label with more digits is sorted as text, because such a number does not fit a column of integers.
 _MOST_DIGITS = 19
 
 _END, _ZERO, _ESCAPED = b"\0\0", b"\0", b"\0\1"
@@ -45,7 +46,8 @@ def group_keys(keys: Any) -> tuple[Hashable, ...]:
     """Check the public names of the groups: labels, or tuples with a label for each of several key columns."""
     if keys is None or isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
         raise TypeError(
-            f"keys must be a list of the groups' names, got {keys!r}; they are public, so tell them: which groups "
+            f"keys must be a list of the names of the groups, got {keys!r}. The names must be public, because "
+            "which groups "
             "occur in the data is private"
         )
     found = tuple(_plain_key(key) for key in keys)
@@ -59,8 +61,8 @@ def group_keys(keys: Any) -> tuple[Hashable, ...]:
     places, count = labels.ranks()
     if count < len(found):
         first = next(i for i in range(len(found)) if places[i] in places[:i])
-        raise ValueError(f"keys must differ: {found[first]!r} is there twice")
-    # The results are a mapping from keys, in which 1 and True would be the same key although their labels differ.
+        raise ValueError(f"keys must differ: {found[first]!r} occurs twice")
+    # The results are a dict with the keys, in which 1 and True would be the same key although their labels differ.
     if len(set(found)) < len(found):
         again = next(found[i] for i in range(len(found)) if found[i] in found[:i])
         equal = found[found.index(again)]
@@ -81,7 +83,7 @@ def width_of(keys: Sequence[Hashable]) -> int:
     tuples = {isinstance(key, tuple) for key in keys}
     if len(widths) > 1 or len(tuples) > 1 or (tuples == {True} and widths == {1}):
         raise ValueError(
-            "keys must be labels, or tuples with one label for each of two or more key columns; these have "
+            "keys must be labels, or tuples with one label for each of two or more key columns; these keys have "
             f"{' and '.join(map(str, sorted(widths)))} parts"
         )
     (width,) = widths
@@ -97,26 +99,27 @@ def key_labels(keys: Sequence[Hashable]) -> Labels:
 
 
 def key_parts(key: Hashable) -> tuple[Hashable, ...]:
-    """The labels of a key, one for each key column."""
+    """The labels of a key: one label for each key column."""
     return key if isinstance(key, tuple) else (key,)
 
 
 def key_text(key: Hashable) -> str:
-    """A key in words: "north", or "north, 2026-01"."""
+    """A key as text: "north", or "north, 2026-01"."""
     return ", ".join(map(str, key_parts(key)))
 
 
 def key_of(label: bytes, width: int) -> Hashable:
-    """The key of a label that was found in the data: a text, or a tuple of texts. The label must be UTF-8."""
+    """The key of a label from the data: a text, or a tuple of texts. The label must be valid UTF-8."""
     if width == 1:
         return label.decode()
     return tuple(part.replace(_ESCAPED, _ZERO).decode() for part in label.split(_END)[:width])
 
 
 def canonical(key: Hashable) -> tuple[tuple[int, int, str], ...]:
-    """The sort key of keys that were found: whole numbers by value, then texts by their characters.
+    """The sort key of keys from the data: whole numbers are sorted by value and come first, then texts by their
+    characters.
 
-    It is a function of the key alone, so the order of the released groups reveals nothing else.
+    It is a function of the key alone, so the order of the released groups reveals nothing more.
     """
     return tuple(_sorted_by(str(part)) for part in key_parts(key))
 
@@ -128,8 +131,9 @@ def _sorted_by(text: str) -> tuple[int, int, str]:
 
 
 def key_names(by: Sequence[str | None]) -> tuple[str, ...]:
-    """The names of the key columns in tables; a column without a name is "key", or "key_1", "key_2", ... among
-    several.
+    """The names of the key columns in tables.
+
+    A column without a name is "key", or with several columns "key_1", "key_2", ...
     """
     if len(by) == 1:
         return (by[0] or "key",)
@@ -137,9 +141,10 @@ def key_names(by: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def named_columns(points: Any, by: Any) -> tuple[str, ...] | None:
-    """The names of the key columns if `by` names columns of the points, and None if it holds the labels themselves.
+    """The names of the key columns, if `by` names columns of the points. None if `by` holds the labels.
 
-    A list of at most eight texts names columns if the points have named columns, or are files or batches.
+    A list of at most eight texts is a list of column names if the points have named columns, or if they are files or
+    batches.
     """
     if isinstance(by, str):
         return (by,)
@@ -175,7 +180,7 @@ def take_keys(points: Any, by: Any) -> tuple[Labels, tuple[str, ...], Any]:
         for name, column in ((name, as_labels(column, "by")) for name, column in _columns_of(by))
     ]
     if len({len(column) for column in columns}) > 1:
-        raise ValueError("by must have one label for each row of points in every key column, and the lengths differ")
+        raise ValueError("by must have one label for each row of points in every key column, but the lengths differ")
     return _joined(columns), key_names([column.name for column in columns]), points
 
 
@@ -192,14 +197,14 @@ def _columns_of(by: Any) -> list[tuple[str | None, Any]]:
 
 
 def _joined(columns: Sequence[Labels]) -> Labels:
-    """One label for each row from its labels in several columns; the label is missing if one of these is missing."""
+    """One label for each row, from its labels in several columns. It is missing if one of the labels is missing."""
     if len(columns) == 1:
         return columns[0]
     missing: NDArray[np.bool_] = np.logical_or.reduce([column.missing for column in columns])
     codes = np.zeros(len(missing), dtype=np.int64)
     for column in columns:
         own, count = column.ranks()
-        # A missing label is -1. Codes are renumbered after every column, so that no product exceeds 64 bits.
+        # The code of a missing label is -1. Codes are renumbered after every column, so that products fit 64 bits.
         _, codes = np.unique(codes * (count + 1) + own + 1, return_inverse=True)
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     texts = _texts_at(columns, first)

@@ -1,9 +1,10 @@
-"""Ids and labels of rows: a column of names in any form, as integers or bytes that can be compared exactly.
+"""Ids and labels of rows. A column of names in any form is converted to integers or bytes, which can be compared
+exactly.
 
-Two labels are the same if they are written in the same way: texts with the same characters, or whole numbers with the
-same digits, whichever type holds them. (Many readers turn a column of integers into doubles if a value is missing.)
-Labels are not hashed, because a collision would make one unit of two. A label is missing if the cell is empty or if it
-is neither a text nor a whole number. Each cell is read on its own, and its content never raises an error here.
+Two labels are equal if they are texts with the same characters or whole numbers with the same digits, whatever their
+types. (Many readers turn a column of integers into doubles if a value is missing.) Labels are not hashed, because a
+collision would merge two units. A label is missing if its cell is empty, or contains neither a text nor a whole number.
+Each cell is read separately, and the content of a cell never raises an error.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from dpmedian.sources.records import Records
 
 __all__ = ["Labels", "as_labels", "take_column", "taken"]
 
-# Decimals and fractions are exact at any size. All ids with 38 digits, the most that databases allow, are below this.
+# The bound below which decimals and fractions are read as ids. Ids with 38 digits, the largest in databases, are below
+# this bound.
 _WHOLE_EXACT = 2**127
 
 Coded: TypeAlias = "NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]"
@@ -34,9 +36,10 @@ Coded: TypeAlias = "NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int6
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """One label for each row: integers, or the bytes of all texts and the end of each text.
+    """One label for each row. The values are integers, or the bytes of all texts and the position at which each text
+    ends.
 
-    `name` is the column's name.
+    `name` is the name of the column.
     """
 
     values: Coded
@@ -47,7 +50,7 @@ class Labels:
         return len(self.missing)
 
     def __repr__(self) -> str:
-        """The kind only, because ids must not appear in a log."""
+        """The type of the labels and the name. Ids must not appear in a log."""
         return f"Labels({'integers' if isinstance(self.values, np.ndarray) else 'text'}, name={self.name!r})"
 
     @property
@@ -57,7 +60,7 @@ class Labels:
         return int(found[0]) if len(found) else None
 
     def listed(self) -> list[Any]:
-        """The labels one by one, as numbers or bytes. The entry of a missing label has no meaning."""
+        """The labels as a list of numbers or bytes. Entries of missing labels have no meaning."""
         if isinstance(self.values, np.ndarray):
             return list(self.values.tolist())
         whole, ends = self.values[0].tobytes(), self.values[1].tolist()
@@ -76,7 +79,7 @@ class Labels:
 
     @classmethod
     def joined(cls, parts: Sequence[Labels]) -> Labels:
-        """The labels of all parts, one part after the other: integers if all parts are integers."""
+        """The labels of all parts, one part after the other. They are integers if all parts are integers."""
         missing = np.concatenate([part.missing for part in parts])
         integers = [part.values for part in parts if isinstance(part.values, np.ndarray)]
         if len(integers) == len(parts):
@@ -90,7 +93,7 @@ class Labels:
         return _core.label_ranks(self.values, self.missing)
 
     def places(self, keys: Labels) -> NDArray[np.int64]:
-        """The position of each label among the keys, which all differ, or -1."""
+        """The position of each label among the keys, or -1. The keys must be different."""
         if isinstance(self.values, np.ndarray) and isinstance(keys.values, np.ndarray):
             return _core.label_places(self.values, keys.values, self.missing)
         return _core.label_places(_text_of(self.values), _text_of(keys.values), self.missing)
@@ -125,14 +128,16 @@ def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
     if isinstance(points, Records):
         if name not in points.labels:
             if name in (points.columns or ()):
-                raise ValueError(f"{argument}={name!r} is one of the coordinates: name the coordinates, columns=[...]")
+                raise ValueError(
+                    f"{argument}={name!r} is one of the coordinates: choose the coordinates with columns=[...]"
+                )
             if points.columns is None and not points.labels:
                 raise TypeError(
                     f"{argument}={name!r} names a column, but the points have no named columns; pass a frame, or the "
                     f"labels themselves, {argument}=[...], one for each row"
                 )
             there = ", ".join(map(repr, points.labels)) or "none"
-            raise ValueError(f"{argument}={name!r}: the columns that are no coordinates are {there}")
+            raise ValueError(f"{argument}={name!r}: the columns that are not coordinates are {there}")
         return points.labels[name], points
     column, others = taken(points, name, argument)
     return replace(as_labels(column, argument), name=name), others
@@ -143,14 +148,15 @@ def taken(points: Any, name: str, argument: str) -> tuple[Any, Any]:
     named = NamedColumns.of(points)
     if named is None:
         raise TypeError(
-            f"{argument}={name!r} names a column, but points are {type(points).__name__} and have none; pass a frame, "
+            f"{argument}={name!r} names a column, but points ({type(points).__name__}) have no named columns; "
+            "pass a frame, "
             f"or the labels themselves, {argument}=[...], one for each row"
         )
     place = named.place(name, argument)
     return named.column(place), named.select([i for i in range(len(named.names)) if i != place])
 
 
-# Columns of the libraries. A type that cannot hold labels is refused; the type is as public as the column's name.
+# Columns of the libraries. A type that cannot hold labels is refused. The type is public, like the name of the column.
 
 
 def _from_pandas(pandas: Any, column: Any, argument: str) -> Labels | None:
@@ -209,7 +215,7 @@ def _from_arrow(arrow: Any, column: Any, argument: str) -> Labels | None:
         wide = arrow.uint64() if types.is_unsigned_integer(kind) else arrow.int64()
         return _from_integers(column.fill_null(0).cast(wide).to_numpy(), np.asarray(column.is_null(), dtype=bool))
     if str(kind) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view"):
-        # The bytes are taken unchanged: nothing has checked that they can be decoded.
+        # The text is read as bytes, because it may not be valid UTF-8.
         return _from_cells(column.cast(arrow.large_binary()).to_pylist())
     if types.is_floating(kind):
         missing = np.asarray(column.is_null(), dtype=bool)
@@ -234,14 +240,16 @@ def _from_integers(values: NDArray[Any], missing: NDArray[np.bool_], name: str |
 
 
 def _from_floats(values: NDArray[Any], missing: NDArray[np.bool_]) -> Labels:
-    """Keep whole numbers below the bound of their type; any other number counts as missing."""
+    """Convert floats to labels. Only whole numbers below the bound of their type are labels; other numbers count as
+    missing.
+    """
     with np.errstate(all="ignore"):
         there = ~missing & (np.abs(values) < _whole_bound(values.dtype.type)) & (values == np.trunc(values))
         return Labels(np.where(there, values, 0).astype(np.int64), ~there)
 
 
 def _whole_bound(kind: type) -> int:
-    """The bound below which every integer is a float of this type. A larger float may stand for several ids."""
+    """The bound below which every integer is exactly a float of this type. A larger float may stand for several ids."""
     digits = np.finfo(kind).nmant + 1 if issubclass(kind, np.floating) else 53
     return int(2 ** min(digits, 53))
 
@@ -255,7 +263,7 @@ def _from_array(column: NDArray[Any], argument: str) -> Labels:
     if kind in "iu":
         return _from_integers(plain, masked)
     if kind == "c":
-        # Some readers turn a column of integers into complex numbers because of one odd row.
+        # Some readers turn a column of integers into complex numbers because of a single unusual row.
         plain, kind = np.where(plain.imag == 0.0, plain.real, np.nan), "f"
     if kind == "f":
         return _from_floats(plain, masked)
@@ -267,7 +275,7 @@ def _from_array(column: NDArray[Any], argument: str) -> Labels:
     return _from_cells(cells)
 
 
-# Cells. Each cell is read on its own.
+# Cells. Each cell is read separately.
 
 
 def _from_cells(cells: Sequence[Any]) -> Labels:
@@ -299,14 +307,15 @@ def _text(cell: Any) -> bytes | None:
             return _whole(cell.real) if cell.imag == 0 else None
         return str(cell).encode() if type(cell) is UUID else None
     except Exception:
-        # The type of a cell may run any code, and raise any error, when it is read.
+        # Reading a cell may run any code of its type, which may raise any error.
         return None
 
 
 def _whole(value: Any) -> bytes | None:
     """The digits of a number that is whole, or None.
 
-    The number is compared with its integer in its own type: 7 and 7.00000000000000000001 would be one double.
+    The number is compared with its integer part in its own type, because 7 and 7.00000000000000000001 are the same
+    double.
     """
     most = _WHOLE_EXACT if isinstance(value, (Decimal, Fraction)) else _whole_bound(type(value))
     if not -most < value < most:

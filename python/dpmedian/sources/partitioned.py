@@ -1,4 +1,6 @@
-"""Records in several parts. Sums of integers do not depend on the partition, so the answers have the same bits."""
+"""Records in several parts. Sums of integers do not depend on the partition, so answers have the same bits as for one
+part.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ __all__ = ["PartitionedSource"]
 
 
 class PartitionedSource:
-    """Parts of the records; each part answers for its own records.
+    """A source with several parts. Each part answers for its own records.
 
-    If a statistic is a sum over records, every part is queried. If it is about pairs of records, all records are
-    gathered and queried together.
+    If a statistic is a sum over records, every part is queried, and the answers are added. If a statistic is about
+    pairs of records, all records are copied to one place and queried there.
     """
 
     def __init__(self, parts: Sequence[Points], progress: Progress | None = None) -> None:
@@ -40,7 +42,7 @@ class PartitionedSource:
         return Points.concatenate(list(self._parts)).answer(statistic, pulse)
 
     def sample(self, stream: Stream, size: int) -> ArraySource:
-        """Draw the places of a sample among all records, and copy only the records at these places."""
+        """Draw the positions of a sample among all records, and copy only the records at these positions."""
         sizes = [part.n for part in self._parts]
         share = min(size / max(sum(sizes), 1), 1.0)
         return self._gathered(Message.places(stream, sizes, size), share)

@@ -1,4 +1,4 @@
-"""What a source is. Mechanisms use this protocol and nothing else about where the records are."""
+"""The interface of a source. Mechanisms access the records only through this interface."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ class Source(Protocol):
     def d(self) -> int:
         """The dimension, which is public.
 
-        A source does not state the number of records, which only some plans make public.
+        A source does not state the number of records, because this number is private in some plans.
         """
         ...
 
     @property
     def local(self) -> Points | None:
-        """All records if they are in this process, so that loops of thousands of queries can run in Rust; otherwise
-        None.
+        """All records if they are in this process, and otherwise None.
+
+        With the records in this process, loops of thousands of queries can run in Rust.
         """
         ...
 
@@ -33,10 +34,11 @@ class Source(Protocol):
         ...
 
     def sample(self, stream: Stream, size: int) -> Source:
-        """A uniform random sample of this many records, or all records if there are fewer, drawn with hidden
-        randomness.
+        """A uniform random sample of this many records, or all records if there are fewer.
 
-        Only for neighbors that replace a record.
+        The sample is drawn with hidden randomness.
+
+        It is allowed only if neighbors replace a record.
         """
         ...
 

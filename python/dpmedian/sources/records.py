@@ -1,6 +1,6 @@
-"""Records: points in any form that a user passes, as one C-order array of doubles, or of singles if they are singles.
+"""Records: the points of a user, in any form, as one C-order array of doubles. Singles stay singles.
 
-How a cell becomes a number, and when it is an error, stands in `cells.py`.
+`cells.py` converts cells to numbers and decides which cells are errors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Records", "as_records", "first_nonfinite"]
 
-# This many cells (8 MB of doubles) are checked together, so that no second array of the full size is needed.
+# The number of cells that are checked together (8 MB of doubles), so that no second array of the full size is needed.
 _BLOCK = 1 << 20
 
 
@@ -31,10 +31,10 @@ _BLOCK = 1 << 20
 class Records:
     """Points as a C-order (n, d) array of floats, with the names of their columns if there are any.
 
-    It is accepted as a data frame wherever points are expected. An array of doubles or singles in C order is not
-    copied: its records are read in place. `labels` are columns of a file that are not coordinates, and `unit` says
-    whose records these are. With the `geometry` "sphere" the records are unit vectors computed from longitudes and
-    latitudes. `weights` are multiples of 2^-20 of a cap.
+    Records are accepted wherever points are expected. An array of doubles or singles in C order is not copied, but read
+    in place. `labels` are columns of a file that are not coordinates, and `unit` is the label of the protected unit.
+    With the `geometry` "sphere" the records are unit vectors computed from longitudes and latitudes. `weights` are
+    multiples of 2^-20 of a cap.
     """
 
     array: Floats
@@ -45,7 +45,7 @@ class Records:
     weights: NDArray[np.uint32] | None = None
 
     def __repr__(self) -> str:
-        """The shape and the names only, because records must not appear in a log."""
+        """The shape and the names. Records must not appear in a log."""
         n, d = self.array.shape
         return f"Records(n={n}, d={d}, columns={self.columns})"
 
@@ -58,7 +58,7 @@ class Records:
     def admitted(
         self, ball: tuple[Sequence[float], float] | None, replacement: Sequence[float] | None, copy: bool = False
     ) -> Points:
-        """The records for the kernels, after a pass that validates them: in place, or a copy.
+        """The records for the kernels, in place or as a copy, after a pass that validates them.
 
         A memory map is always copied, because writing to its file would change records that have been validated.
         """
@@ -77,15 +77,18 @@ class Records:
         return np.array(self.array, dtype=dtype, copy=bool(copy) or None)
 
     def finite(self) -> Records:
-        """The records without a missing or infinite value: every record is mapped on its own, to itself or to
-        nothing.
+        """The records without a missing or infinite value.
+
+        Whether a record is kept depends on this record only.
         """
         kept = np.isfinite(self.array).all(axis=1)
         weights = None if self.weights is None else self.weights[kept]
         return replace(self, array=self.array[kept], weights=weights)
 
     def require_finite(self) -> None:
-        """Raises if a value is missing or infinite. This is for the curator: the error names the position."""
+        """Raise an error if a value is missing or infinite. The error names the position, so only the curator may see
+        it.
+        """
         place = first_nonfinite(self.array)
         if place is not None:
             row, column = place
@@ -97,7 +100,7 @@ class Records:
 
 
 def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -> Records:
-    """The points as records; records themselves stay as they are.
+    """Convert points to records. `Records` are returned unchanged.
 
     Accepted are arrays of real numbers (any layout, memory maps, masked arrays, whose masked cells become NaN),
     sequences of rows, pandas and polars frames, Arrow tables and record batches (missing values become NaN), and frames
@@ -105,12 +108,13 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
 
     With `nonfinite="raise"`, a cell that is not a number raises a `ValueError` or a `TypeError` that names its
     position; missing and infinite values are refused later, when a source admits the records. With "center" and "drop",
-    such a cell becomes NaN or stays infinite, and the content of a record never raises an error. Text that can be read
-    as a number is read, because many readers turn a whole column into text if one record is odd.
+    a cell that is not a number becomes NaN, infinite values stay infinite, and the content of a record never raises an
+    error. Text that can be read as a number is converted, because many readers turn a whole column into text if a
+    single record is unusual.
 
-    `d` is the public dimension. In these two modes it is required for a sequence of rows and for a column of lists of
-    no fixed length, and a row of another length becomes NaN. A single pandas column of dtype object is read as lists if
-    `d` was given and is not 1, and as numbers otherwise, because its cells must not decide.
+    `d` is the public dimension. With "center" and "drop" it is required for a sequence of rows and for a column of
+    lists without a fixed length, and a row of another length becomes NaN. A single pandas column of dtype object is
+    read as lists if `d` was given and is not 1, and otherwise as numbers, because its cells must not decide this.
     """
     intake = Intake.of(nonfinite, d)
     records = points if isinstance(points, Records) else _convert(points, intake)
@@ -148,7 +152,7 @@ def _convert(points: Any, intake: Intake) -> Records:
         raise TypeError(f"points must be rows of numbers, got {kind_of(points)}{remedy}")
     if hasattr(points, "collect"):
         raise TypeError(f"points must be in memory, got {kind_of(points)}: call .collect() on it first")
-    # Every xarray has the method; it is in memory if it has no chunks.
+    # Every array of xarray has this method. An array without chunks is in memory.
     if hasattr(points, "compute") and getattr(points, "chunks", ()) is not None:
         raise TypeError(f"points must be in memory, got {kind_of(points)}: call .compute() on it first")
     if hasattr(points, "toarray"):

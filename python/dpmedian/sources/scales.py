@@ -1,7 +1,7 @@
-"""Public scales of the columns: records are divided by them, and released points are multiplied by them.
+"""Public scales of the columns. Records are divided by the scales, and released points are multiplied by the scales.
 
-Dividing maps each record on its own by public numbers, so neighbors stay neighbors. Multiplying a released point is
-post-processing. Distances in between refer to the divided records.
+Dividing maps each record separately by public numbers, so neighbors stay neighbors. Multiplying a released point is
+post-processing. Distances within a run refer to the divided records.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ __all__ = ["finishing", "scaled", "scales_by_column"]
 
 
 def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tuple[float, ...] | None:
-    """One scale for each column, from a list of scales or a mapping by name or number; a column without a scale
-    has 1.
+    """One scale for each column, from a list or from a mapping by name or number.
+
+    A column that the mapping does not contain has the scale 1.
     """
     if scales is None or not isinstance(scales, Mapping):
         return scales_of(scales, d)
@@ -38,7 +39,7 @@ def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tupl
 def scaled(records: Records, scales: tuple[float, ...] | None) -> Records:
     """The records divided by the scales.
 
-    A finite number stays finite: values beyond 2^1000 are clamped, as elsewhere.
+    A finite number stays finite, because values beyond 2^1000 are clamped.
     """
     if scales is None:
         return records
@@ -50,9 +51,7 @@ def scaled(records: Records, scales: tuple[float, ...] | None) -> Records:
 
 
 def finishing(parameters: PublicParameters) -> Callable[[MethodResult], MethodResult] | None:
-    """A function that converts a result about records into the units of the columns; None if nothing must be
-    converted.
-    """
+    """A function that converts a result to the units of the columns. None if no conversion is needed."""
     if parameters.geometry == "sphere":
         return as_position
     if parameters.scales is None:

@@ -1,6 +1,6 @@
-"""Longitudes and latitudes in degrees become records in the unit ball, and a released point becomes a position again.
+"""Conversion of longitudes and latitudes in degrees to unit vectors, and of a released point to a position.
 
-The proof lies beside this file.
+Proof: sphere.md.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dpmedian.spherical import as_arc
 
 __all__ = ["as_position", "as_vectors"]
 
-# Words in the name of a column that say what the column holds. On maps x is the longitude, and y the latitude; within
-# a name they may say something else, such as the table that a column comes from.
+# Words in the name of a column that show whether it is a latitude or a longitude. A column named "x" is a longitude,
+# and "y" a latitude. As a part of a longer name, x and y may mean something else, for example a table.
 _LATITUDE = {"lat", "latitude"}
 _LONGITUDE = {"lon", "lng", "long", "longitude"}
 _SWAPPED = ({"y"}, {"x"})
@@ -30,7 +30,9 @@ _WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def as_vectors(records: Records, nonfinite: str) -> Records:
-    """Every position as a unit vector; NaN if a number is missing or if the latitude is beyond a pole."""
+    """Every position as a unit vector. It is NaN if a number is missing, or if the latitude is not between -90 and
+    90.
+    """
     positions = records.array
     if positions.shape[1] != 2:
         raise ValueError(
@@ -42,7 +44,8 @@ def as_vectors(records: Records, nonfinite: str) -> Records:
         beyond = np.flatnonzero(np.abs(positions[:, 1]) > 90.0)
         if len(beyond):
             raise ValueError(
-                f"points[{beyond[0]}, 1]: the latitude in row {beyond[0] + 1} is beyond a pole; the columns must be "
+                f"points[{beyond[0]}, 1]: the latitude in row {beyond[0] + 1} is not between -90 and 90; the "
+                "columns must be "
                 "longitude, then latitude, in degrees; correct it, or let nonfinite='center' replace such records"
             )
     vectors = _core.sphere_vectors(np.ascontiguousarray(positions, dtype=np.float64))
@@ -50,7 +53,7 @@ def as_vectors(records: Records, nonfinite: str) -> Records:
 
 
 def _refuse_if_swapped(columns: tuple[str, ...] | None) -> None:
-    """Raises if the names of the columns, which are public, have latitude before longitude."""
+    """Raise an error if, by their names, the columns are latitude and then longitude. The names are public."""
     if columns is None:
         return
     first, second = ({word.lower() for word in _WORD.findall(name)} for name in columns)
@@ -62,7 +65,7 @@ def _refuse_if_swapped(columns: tuple[str, ...] | None) -> None:
 
 
 def as_position(result: MethodResult) -> MethodResult:
-    """The released point of the ball as longitude and latitude, with distances in degrees of arc.
+    """Convert the released point of the ball to longitude and latitude, and distances to degrees of arc.
 
     If the error radius reaches the center of the ball, the point has no direction, and the release fails.
     """
@@ -72,9 +75,9 @@ def as_position(result: MethodResult) -> MethodResult:
     length, error = math.hypot(x, y, z), result.error_radius or 0.0
     if length <= error or length == 0.0:
         raise ReleaseFailed(
-            "no position: the records have no common side of the globe, or most of them are no positions, which are "
-            "longitude, then latitude, in degrees (the median of the unit vectors has a length of "
-            f"{length:.3g}, and its predicted error is {error:.3g})",
+            "no position: the records lie on all sides of the globe, or most of them are not positions (which are "
+            "longitude, then latitude, in degrees); the median of the unit vectors has a length of "
+            f"{length:.3g}, and its predicted error is {error:.3g}",
             PrivacyCost(),
             result.size,
         )
@@ -82,7 +85,8 @@ def as_position(result: MethodResult) -> MethodResult:
         result,
         point=np.array([math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y)))]),
         scale=None if result.scale is None else as_arc(result.scale),
-        # The error radius becomes the largest angle at which the center of the globe sees its ball.
+        # The error radius becomes an angle: half of the angle under which the error ball is seen from the center of the
+        # globe.
         moments=None if result.moments is None else replace(result.moments, position=(x, y, z)),
         error_radius=None if result.error_radius is None else math.degrees(math.asin(min(error / length, 1.0))),
     )

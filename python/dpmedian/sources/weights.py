@@ -1,4 +1,4 @@
-"""Weights of records, which are private like the records and have a public cap. The proof lies beside this file."""
+"""Weights of records. They are private like the records, and have a public cap. Proof: weights.md."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from dpmedian.sources.records import Records, as_records
 __all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "take_weights", "with_weight"]
 
 WHOLE_WEIGHT = 2**20
-"""The weight of a record at the cap, which counts with certainty."""
+"""The weight of a record whose weight equals the cap."""
 
 Weights = NDArray[np.uint32]
 
 
 def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
-    """The column of weights, and the frame or file without this column, if it is named; otherwise the weights
-    unchanged.
+    """The weights, and the points without the column of weights.
+
+    If `weights` is not the name of a column, both are returned unchanged.
     """
     if not isinstance(weights, str):
         return weights, points
@@ -31,7 +32,7 @@ def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
         return taken(points, weights, "sample_weight")
     names = points.columns or ()
     if names.count(weights) != 1:
-        raise ValueError(f"sample_weight={weights!r} is no single column of numbers that was read")
+        raise ValueError(f"sample_weight={weights!r} is not the name of exactly one column of numbers")
     place = names.index(weights)
     others = [i for i in range(len(names)) if i != place]
     if not others:
@@ -41,22 +42,22 @@ def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
 
 
 def with_weight(columns: Sequence[str | int] | None, weights: Any) -> Sequence[str | int] | None:
-    """The columns of numbers to read from a file: the coordinates, and the weights if they are named."""
+    """The columns of numbers to read from a file: the coordinates, and the column of weights if `weights` is a name."""
     return columns if columns is None or not isinstance(weights, str) else [*columns, weights]
 
 
 def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:
-    """One weight for each row, as a multiple of 2^-20 of the cap; larger weights count as the cap.
+    """One weight for each row, as a multiple of 2^-20 of the cap. Larger weights count as the cap.
 
-    With `nonfinite="raise"` a weight that is negative or not a number raises an error that names its row; otherwise it
-    is 0.
+    With `nonfinite="raise"` a weight that is negative or not a number raises an error that names its row. Otherwise
+    such a weight counts as 0.
     """
     column = weights if _is_frame(weights) else _as_column(weights)
-    # As doubles: a cap below the smallest single would be zero as a single, and a weight divided by it would not be a
-    # number.
+    # The weights are converted to doubles, because a very small cap would be zero as a single, and dividing by it would
+    # not give a number.
     values = as_records(column, nonfinite=nonfinite, d=1).array[:, 0].astype(np.float64)
     if len(values) != rows:
-        raise ValueError("sample_weight must have one weight for each row of points, and has another length")
+        raise ValueError("sample_weight must have one weight for each row of points, but has another length")
     wrong = ~(np.isfinite(values) & (values >= 0.0))
     if nonfinite == "raise" and wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -96,7 +97,8 @@ def _as_column(weights: Any) -> Any:
         if frame is not None:
             return frame
     if isinstance(weights, Sequence) and not isinstance(weights, (str, bytes, memoryview)):
-        # Each weight is its own row: numpy would refuse or convert the whole list because of a single odd weight.
+        # Each weight becomes its own row, because numpy would refuse or convert the whole list if a single weight is
+        # unusual.
         return [(weight,) for weight in weights]
     array = np.asanyarray(weights)
     if array.ndim != 1:

@@ -1,7 +1,7 @@
 """One private robust step from a public point, for models of any size. Proof: robust_step.md.
 
-This is a method like those in `dpmedian.methods`, but with a public function of its own: it releases a direction and
-not a median.
+The robust step is a method like those in `dpmedian.methods`, but it releases a direction and not a median, so it has
+its own public function.
 """
 
 from __future__ import annotations

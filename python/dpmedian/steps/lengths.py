@@ -1,8 +1,8 @@
-"""The median length of updates, which training tracks from round to round with one noisy number per round.
+"""The median length of updates. Training estimates it from round to round, with one noisy number per round.
 
-The number is a robust step in one dimension, from a guessed length to the lengths of the updates: the share of updates
-that are longer than the guess minus the share of shorter ones. It is released like every other robust step. This module
-only post-processes it.
+The number is a robust step in one dimension, from a guessed length to the lengths of the updates. It is the share of
+updates that are longer than the guess, minus the share of shorter updates. It is released like every other robust step.
+This module only post-processes the number.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 
 __all__ = ["LENGTHS_SHARE", "Lengths"]
 
-# The share of a round's rho for this number; it makes the noise of the step itself larger by 2.6 percent.
+# The share of the rho of a round for this number. It increases the noise of the step itself by 2.6 percent.
 LENGTHS_SHARE = 0.05
 
 # If all updates agree, the first step moves the model by this many median lengths. Longer steps learn faster until the
@@ -24,16 +24,18 @@ _STEP = 1.5
 _NOISE = 1.5
 
 # Updates shorter than this share of the median length have a weight proportional to their length. Most honest updates
-# are longer, so a step hardly changes. An attack with updates as short as the mean of the honest updates loses most of
-# its weight.
+# are longer, so the threshold hardly changes a step. Attackers whose updates are as short as the mean of the honest
+# updates lose most of their weight.
 _THRESHOLD = 0.7
 
-# The initial guess is this share of the length of the first model. One move multiplies the guess by at most e^1.4,
-# about four, as long as all moves have the same direction, and by at least e^0.1 if the shares ask for a move.
+# The initial guess is the share _FIRST of the length of the first model. As long as all moves have the same direction,
+# one move multiplies or divides the guess by at most e^_LARGEST, which is about four. If the noisy number is not near
+# zero, a move changes the guess at least by the factor e^_SMALLEST.
 _FIRST, _LARGEST, _SMALLEST = 1.0 / 16.0, 1.4, 0.1
 _FASTER, _SLOWER = 1.5, 0.5
 
-# If the share of shorter updates exceeds that of longer ones by this much, the guess is far above the lengths.
+# If the share of shorter updates exceeds the share of longer updates by this number, the guess is far above the
+# lengths.
 _ABOVE = 0.8
 
 
@@ -47,7 +49,9 @@ class Lengths:
 
     @property
     def threshold(self) -> float:
-        """The threshold of the next step: 0, which is safe, until the guess is known not to exceed most lengths."""
+        """The threshold of the next step. It is 0, which is always safe, until the guess is known not to exceed most
+        lengths.
+        """
         return _THRESHOLD * self.guess if self._known else 0.0
 
     def step(self, noise: float) -> float:
@@ -59,7 +63,7 @@ class Lengths:
         return _STEP * min(self._before, self.guess) * min(1.0, _NOISE / noise)
 
     def follow(self, balance: float) -> None:
-        """Move the guess according to the noisy share of longer updates minus that of shorter ones."""
+        """Move the guess. `balance` is the noisy share of longer updates minus the share of shorter updates."""
         balance = min(max(balance, -1.0), 1.0)
         if balance * self._last < 0.0:
             self._rate = max(self._rate * _SLOWER, _SMALLEST)

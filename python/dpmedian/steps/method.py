@@ -1,4 +1,4 @@
-"""The calibrated robust step: the noisy size if it is needed, and one noisy sum. Proof: robust_step.md."""
+"""The calibrated robust step: one noisy sum, and the noisy size if it is needed. Proof: robust_step.md."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dpmedian.tape import Tape
 
 __all__ = ["CalibratedStep", "calibrate", "cap", "check"]
 
-# The share of rho for the noisy size; it makes the noise of the step larger by one percent.
+# The share of rho for the noisy size. It increases the noise of the step by one percent.
 _SIZE = 0.02
 
-# A noisy size below this many standard deviations may be that of no records, and the mean would have an arbitrary
-# length.
+# If the noisy size is below this many standard deviations, there may be no records at all, and the mean would have an
+# arbitrary length.
 _NONE = 3.0
 
 # The quantile of a 95 % interval.
@@ -57,14 +57,15 @@ class CalibratedStep(CalibratedMethod):
     def notes(self) -> tuple[str, ...]:
         if self.guess is None:
             return ()
-        return (f"the sum is divided by the public number {self.guess:,}, whatever the private number of records is",)
+        return (f"the sum is divided by the public number {self.guess:,}, not by the private number of records",)
 
     def predict(self, spread: float | None = None) -> Prediction:
         """Predict nothing about distances, because a step is not a point."""
         return Prediction()
 
     def run(self, source: Source, tape: Tape) -> StepResult:
-        # The sum comes first: if records arrive one by one, the sum reads them. The order has no effect on the noise.
+        # The sum comes first, because records that arrive one by one are read for the sum. The order has no effect on
+        # the noise.
         threshold = self.parameters.threshold
         if threshold is None:
             raise ValueError("a robust step needs a threshold")
@@ -72,8 +73,8 @@ class CalibratedStep(CalibratedMethod):
         size = None if self.size is None else self.size.among(source, tape)
         if self.size is not None and size is not None and size < _NONE * self.size.noise:
             raise ReleaseFailed(
-                f"the noisy number of records, {size}, cannot be told from none; its noise has the standard deviation "
-                f"{self.size.noise:.3g}: ask more clients, or spend more",
+                f"the noisy number of records, {size}, may be noise only: its noise has the standard deviation "
+                f"{self.size.noise:.3g}; use more clients, or a larger budget",
                 self.cost,
             )
         divisor = float(self.parameters.size if size is None else size)
@@ -84,7 +85,7 @@ class CalibratedStep(CalibratedMethod):
 
 
 def _coherence(squared: float, noise: float, d: int) -> tuple[float, tuple[float, float]]:
-    """The length of the mean without its noise, and a 95 % interval, from its squared length with the noise."""
+    """The length of the mean without the noise, and a 95 % interval. `squared` is the squared length with the noise."""
     estimate = squared - d * noise**2
     error = _QUANTILE * math.sqrt(4.0 * noise**2 * max(estimate, 0.0) + 2.0 * d * noise**4)
     low, middle, high = (math.sqrt(min(max(x, 0.0), 1.0)) for x in (estimate - error, estimate, estimate + error))
@@ -92,14 +93,14 @@ def _coherence(squared: float, noise: float, d: int) -> tuple[float, tuple[float
 
 
 def check(parameters: PublicParameters) -> None:
-    """Raises if the budget admits no Gaussian noise, or if the records are positions on the sphere."""
+    """Raise an error if the budget does not admit Gaussian noise, or if the records are positions on the sphere."""
     if parameters.budget.pure:
         raise ValueError(
             "a robust step has Gaussian noise, which gives no pure differential privacy: pass delta too, for example "
             "delta=1e-6, or rho"
         )
     if parameters.geometry != "euclidean" or parameters.scales is not None:
-        raise ValueError("a robust step takes plain coordinates, without geometry='sphere' and without scales=")
+        raise ValueError("a robust step needs plain coordinates, without geometry='sphere' and without scales=")
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:

@@ -1,15 +1,16 @@
-"""The default method: no radius, no resolution, and an error of second order in the noise. Proof: adaptive.md.
+"""The default method. It needs no radius and no resolution, and its excess is proportional to the squared noise. Proof:
+adaptive.md.
 
 | file | holds |
 |---|---|
 | `constants.py` | every constant, with its reason |
-| `stages.py`, `prediction.py` | the calibrated method, and what to expect of it |
-| `queries.py` | the noisy queries, and what each costs |
-| `run.py` | one run: center, core radius, collapse, descent, end |
+| `stages.py`, `prediction.py` | the calibrated method, and its prediction |
+| `queries.py` | the noisy queries and their costs |
+| `run.py` | the stages of one run: center, core radius, collapse, descent, end |
 | `with_axes.py` | one more release, for the axes of the data |
 | `belief.py` | where the median is likely to be, from all gradients so far |
-| `evidence.py` | whether few records surround the point |
-| `notes.py` | the notes that a result may have |
+| `evidence.py` | a test, for few records, whether the data surround the point |
+| `notes.py` | the notes of a result |
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ def check(parameters: PublicParameters) -> None:
     if parameters.budget.pure:
         pure = "; method 'inverse_sensitivity' does, for d <= 3" if parameters.clusters is None else ""
         raise ValueError(
-            f"Gaussian noise gives no pure differential privacy: pass delta too, for example delta=1e-6, or rho{pure}"
+            "Gaussian noise gives no pure differential privacy: pass delta too, for example delta=1e-6, "
+            f"or pass rho{pure}"
         )
     if parameters.axes > 0.0 and not parameters.inference:
         raise ValueError("axes= needs inference=True: the directions are released with what a confidence region needs")
     if parameters.axes > 0.0 and parameters.d == 1:
-        raise ValueError("axes= needs two dimensions or more: on the line there is one axis only")
+        raise ValueError("axes= needs two or more dimensions: in one dimension there is only one axis")
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> CalibratedMethod:

@@ -1,15 +1,14 @@
-"""What a run believes: where the median is, computed from all noisy gradients so far and an uncertain Hessian.
+"""The belief of a run: an estimate of the median from all noisy gradients so far and a Hessian with an unknown error.
 
-Near the median a noisy gradient at p is b + (H + E)(p - reference) + noise + model error. E is the error of the Hessian
-H. It is the same for all gradients and has a Gaussian prior, whose variance comes from the noise of H, its smoothing,
-and the distance from the place at which H was measured. The median is found by a ridge regression. If H is good, its
-result is the precision-weighted mean of all Newton steps; if not, the differences of gradients correct H, as in a
-quasi-Newton method. Gradients from far away have little weight, because their model error is large. Everything here is
-post-processing.
+Near the median, a noisy gradient at the point p is modeled as b + (H + E)(p - reference) + noise + model error. H is
+the released Hessian, and E is its error. E is the same for all gradients and has a Gaussian prior. The variance of the
+prior depends on the noise of H, on the smoothing of H, and on the distance from the point at which H was measured. A
+ridge regression estimates b, E and the median. If H is accurate, the estimate is the precision-weighted mean of all
+Newton steps. Otherwise differences of gradients correct H, as in a quasi-Newton method. Gradients from far away have
+little weight, because their model error is large. Everything here is post-processing.
 
-In many dimensions the Hessian is isotropic except in the few directions that stand out of its noise. The regression
-therefore works in the span of these directions and of all points and gradients, which takes a few products with each of
-them.
+In many dimensions only a few eigenvalues of the Hessian are larger than its noise, and the others are taken to be
+equal. So the regression works in the span of the eigenvectors of these few eigenvalues and of all points and gradients.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ __all__ = ["Belief", "HessianModel", "Released"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# A vector lies in a span if the part outside of it, relative to the vector, is shorter than the root of the machine
-# precision.
+# A vector counts as lying in a span if its part outside of the span, relative to the length of the vector, is below the
+# square root of the machine precision.
 _IN_SPAN = math.sqrt(sys.float_info.epsilon)
 
 
 class Released(NamedTuple):
-    """A Hessian as it was released: smoothed at a radius, over this many records."""
+    """A Hessian as it was released, with its smoothing radius and the number of its records."""
 
     radius: float
     records: int
@@ -50,22 +49,25 @@ class Released(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HessianModel:
-    """The Hessian in units of n/core radius: its eigenvalues, and its eigenvectors (None: the axes of the coordinates).
+    """The Hessian in units of n/core radius: its eigenvalues and its eigenvectors.
 
-    If there are fewer eigenvectors than eigenvalues, they belong to the first eigenvalues, and the others are equal.
+    Without eigenvectors (None), the eigenvectors are the axes of the coordinates.
+
+    If there are fewer eigenvectors than eigenvalues, they belong to the first eigenvalues, and the other eigenvalues
+    are equal.
     """
 
     values: Vector
     vectors: Matrix | None
     found: Vector
-    """The eigenvalues as released; `values` are a little larger, so that steps are a little shorter."""
+    """The eigenvalues as released. `values` are slightly larger, so that steps are slightly shorter."""
     deviation: float
     """Standard deviation of each eigenvalue."""
     noise: float
-    """The variance of each coordinate of E x for |x| = 1 that the noise of the release causes."""
+    """The part of the variance of each coordinate of E x, for |x| = 1, that the noise of the release causes."""
     smoothing: float
     at: Vector | None
-    """The point at which the Hessian was measured; None for the guess."""
+    """The point at which the Hessian was measured. None for a guess."""
 
     @classmethod
     def guess(cls, d: int) -> HessianModel:
@@ -74,7 +76,7 @@ class HessianModel:
         return cls(values, None, values, float(values[0]), float(values[0]) ** 2 / d, 0.0, None)
 
     def away(self, point: Vector, core_radius: float) -> float:
-        """The distance of a point from the place at which the Hessian was measured, in core radii."""
+        """The distance of a point from the point at which the Hessian was measured, in core radii."""
         return 0.0 if self.at is None else float(np.linalg.norm((point - self.at) / core_radius))
 
     def doubt(self, point: Vector, core_radius: float, bias: float) -> float:
@@ -84,11 +86,11 @@ class HessianModel:
 
 
 class _Span:
-    """The coordinates of the regression: points in core radii from an origin, and gradients relative to n.
+    """The coordinates of the regression. Points are in core radii relative to an origin, and gradients are divided by
+    n.
 
-    In few dimensions they are coordinates in the basis of all eigenvectors. In many dimensions they are coordinates in
-    an orthonormal basis of the span of the known eigenvectors and of all points and gradients so far; nothing happens
-    outside of this span.
+    In few dimensions the basis consists of all eigenvectors. In many dimensions it is an orthonormal basis of the span
+    of the known eigenvectors and of all points and gradients so far; the estimate never leaves this span.
     """
 
     def __init__(self, hessian: HessianModel, origin: Vector, core_radius: float, n: int) -> None:
@@ -155,8 +157,9 @@ class _Span:
 
 
 class Belief:
-    """The median is normally distributed around `point`; H times its error has the variance 1/precision in every
-    coordinate.
+    """The belief: the median is normally distributed around `point`.
+
+    Every coordinate of H times (median - point) has the variance 1/precision.
     """
 
     def __init__(self, n: int, d: int, c: Constants, inside: Callable[[Vector], Vector]) -> None:
@@ -164,12 +167,14 @@ class Belief:
         self.gradients: list[Gradient] = []
         self._span: _Span | None = None
         self.innovation = 0.0
-        """The squared norm of the newest gradient minus its prediction, in the metric of H, over its expected value."""
+        """The squared norm of (newest gradient - its prediction), divided by its expected value."""
         self.model_error = 0.0
-        """The length of the mean model error of all gradients: the part of a gradient that is not noise."""
+        """The length of the mean model error of all gradients. The model error is the part of a gradient that neither
+        the Hessian nor the noise explains.
+        """
 
     def begin(self, point: Vector, variance: float) -> None:
-        """Begin at a point whose gradient is zero up to this variance; earlier gradients are forgotten."""
+        """Begin at a point whose gradient is zero up to this variance. Earlier gradients are deleted."""
         self.gradients, self._span = [], None
         self.prior = Gradient(point, np.zeros(self.d), variance)
         self.point, self.precision = point, 1.0 / variance
@@ -184,7 +189,7 @@ class Belief:
 
     @property
     def away(self) -> float:
-        """The distance of the believed point from the place at which the Hessian was measured, in core radii."""
+        """The distance of the believed median from the point at which the Hessian was measured, in core radii."""
         return self.hessian.away(self.point, self.core_radius)
 
     @property
@@ -213,7 +218,7 @@ class Belief:
         return self._span
 
     def model_variance(self) -> float:
-        """The variance of each coordinate of the model error of a gradient at the believed point."""
+        """The variance of each coordinate of the model error of a gradient at the believed median."""
         hessian, n = self.hessian, self.n
         square = min(float((1.0 / hessian.values**2).sum()) / self.precision / n**2, 1.0)
         of_hessian = hessian.doubt(self.point, self.core_radius, self.c.bias) * square

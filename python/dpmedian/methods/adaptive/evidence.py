@@ -1,11 +1,12 @@
-"""Likelihood ratio of "the data surround the point" against "the search missed the data", for few records.
+"""The likelihood ratio of two explanations, for few records: the data surround the point, or the search missed the
+data.
 
-A search whose noise is too large ends at some point and takes the distance of this point from the records as the core
-radius. A cloud around the point and a place far away both explain such a core radius, but they do not both explain the
-other answers. Around a cloud the counts of records within a radius grow smoothly with the radius, and near its middle
-gradients are short. Around a single place the counts jump from none to all, and all gradients have the norm n. So the
-likelihood of both explanations is computed from the answers of all searches for a radius and from the gradients since
-the last start. This is post-processing.
+A search with too much noise may end at a point far away from the data. It then takes the distance of the data as the
+core radius. This core radius has two explanations: a cloud around the point, or data far away, which seen from the
+point look like an atom. Other answers distinguish the two. In a cloud, the counts of records within a radius grow
+smoothly with the radius, and gradients near the center are short. For data far away, the counts jump from none to all,
+and all gradients have the norm n. So the likelihood of both explanations is computed from the answers of all searches
+for a radius and from the gradients since the last restart. This is post-processing.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ __all__ = ["log_odds_of_a_cloud"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# The distance in core radii beyond which distances make no difference; its square is a double. Vectors shorter than its
-# reciprocal have no direction.
+# Larger distances (in core radii) are treated like this one, whose square is still a double. Vectors that are shorter
+# than its reciprocal are treated as having no direction.
 _BEYOND = math.sqrt(math.sqrt(sys.float_info.max))
 
 
 def log_odds_of_a_cloud(
     measured: Sequence[Gradient], counted: Sequence[Counted], point: Vector, quarter: int, n: float, c: Constants
 ) -> float:
-    """The log odds of a cloud around the point against a single place, each with the parameters that explain most.
+    """The log odds of a cloud around the point against data far away, each with its most likely parameters.
 
     `quarter` is the quarter octave of the core radius that was found, which is the unit of lengths; n is the unit of
     gradients and counts.
     """
     answers = _Answers(measured, counted, point, quarter, n, c.core)
     centers = answers.centers((1.0, c.place), c.rounds)
-    # The center of a cloud is within about a core radius of the point, because its gradients vanish there.
+    # The center of a cloud lies within about a core radius of the point, because the gradient vanishes at the center.
     near = 0.5 * (centers**2).sum(axis=1)
     clouds = answers.misfits(centers, 1.0, 1.0) + near
     place = answers.misfits(centers, c.place, c.place_steepness)
@@ -62,7 +63,7 @@ class _Answers:
         core: float,
     ) -> None:
         def relative(points: Sequence[Vector]) -> Matrix:
-            # In two divisions, because the reciprocal of a tiny core radius would overflow.
+            # The division has two steps, because the reciprocal of a tiny core radius would overflow.
             whole, rest = divmod(quarter, 4)
             with np.errstate(over="ignore"):
                 scaled = np.ldexp(np.array(points) - point, -whole) / 2.0 ** (rest / 4.0)
@@ -86,8 +87,9 @@ class _Answers:
         self.steepness = math.pi / math.sqrt(3.0 * (2.0 / d + 2.0 / d**2))
 
     def _rotate(self) -> None:
-        """In many dimensions, rotate into coordinates of the span of all points and gradients, which keeps the
-        distances.
+        """In many dimensions, rotate into coordinates of the span of all points and gradients.
+
+        This does not change distances.
         """
         vectors = np.vstack([self.points, self.gradients, self.thetas])
         count, d = vectors.shape
@@ -99,15 +101,17 @@ class _Answers:
             )
 
     def lengths(self, offsets: NDArray[np.float64], wide: float) -> NDArray[np.float64]:
-        """What the offset of a gradient from the center is divided by: its length, or near the center the inverse
-        curvature.
+        """The divisor of the offset of a gradient from the center.
+
+        The divisor is the length of the offset, or near the center the inverse curvature.
         """
         return np.asarray(np.sqrt((offsets**2).sum(axis=-1) + (wide / self.curvature) ** 2))
 
     def centers(self, widths: Sequence[float], rounds: int) -> Matrix:
-        """Centers of clouds with these core radii that may explain the gradients: the results of all steps of the fits.
+        """Possible centers of clouds with these core radii, from all steps of a fit to the gradients.
 
-        With the lengths from the last step, a gradient is linear in the center, so the next center is a weighted mean.
+        With the divisors of the previous step, a gradient is linear in the center, so the next center is a weighted
+        mean.
         """
         directions = self.gradients / np.maximum(np.linalg.norm(self.gradients, axis=1, keepdims=True), 1.0 / _BEYOND)
         starts = np.vstack([np.zeros_like(self.points[:1]), self.points - directions])
@@ -123,7 +127,9 @@ class _Answers:
         return np.vstack(found)
 
     def misfits(self, centers: Matrix, wide: float, steep: float) -> Vector:
-        """Half of the squared residuals over the variance of the noise, for each center of a cloud of this width."""
+        """For each center of a cloud of this width: half of the squared residuals, divided by the variance of the
+        noise.
+        """
         offsets = self.points - centers[:, None]
         residuals = self.gradients - offsets / self.lengths(offsets, wide)[..., None]
         squares = ((self.thetas - centers[:, None]) ** 2).sum(axis=-1)[:, self.of] + wide**2

@@ -1,4 +1,4 @@
-"""What to expect of the default method, from public parameters; see "Predictions" in adaptive.md."""
+"""Predictions for the default method from public parameters; see "Predictions" in adaptive.md."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ _HALVINGS = sys.float_info.mant_dig
 
 
 def failure(signal: float, d: int, octaves: float, c: Constants) -> float:
-    """The probability that a run fails at this n sqrt(rho/d) if its center lies in a ball of so many octaves.
+    """The probability that a run fails, if the signal n sqrt(rho/d) and the size of the public ball are given.
 
-    The farther away the center may be, the more queries its search needs, and their noise grows with the root of their
-    number. Many dimensions average the noise, so all runs begin to fail at nearly the same signal.
+    `octaves` is the binary logarithm of the radius of the ball over the core radius. If the data may be far away, the
+    search for the center needs more queries, and their noise grows with the square root of their number. In many
+    dimensions the noise averages out, so all runs begin to fail at nearly the same signal.
     """
     half = c.far_signal * math.sqrt(octaves) + c.far_later * math.log(d)
     return within(signal, half, half * math.sqrt(math.sqrt(d))) if half > 0.0 else 0.0
 
 
 def octaves_within(signal: float, d: int, most: float, c: Constants) -> float:
-    """The size of the public ball relative to the core radius, in octaves, up to which a run fails with at most this
-    probability.
+    """The largest public ball for which a run fails with at most this probability.
+
+    The size is the binary logarithm of the radius over the core radius.
     """
     low, high = 0.0, (signal / c.far_signal) ** 2
     for _ in range(_HALVINGS):
@@ -38,28 +40,29 @@ def octaves_within(signal: float, d: int, most: float, c: Constants) -> float:
 
 
 def predict(p: PublicParameters, rho: float, c: Constants, core_radius: float) -> Prediction:
-    """What to expect of a typical run on a cloud with this core radius.
+    """The prediction for a typical run on a cloud with this core radius.
 
-    The worst case uses |F(a) - F(b)| <= n |a - b| and the fact that F(median) is at least n/2 times the median
-    distance.
+    The worst case uses two facts: |F(a) - F(b)| <= n |a - b|, and F(median) is at least n/2 times the median distance.
     """
     n, d = sensitivity_gain(p) * p.size, p.d
     signal = n * math.sqrt(rho / d)
-    # The noise of one gradient that is given all of rho, relative to the largest possible gradient.
+    # The noise of one gradient that gets the whole budget, relative to the largest possible gradient.
     noise = math.sqrt(2.0) / signal
     # The factor for the cost of the queries before the last gradients and for steps that are not small.
     factor = 1.0 + c.few_dimensions / (d * signal) + (1.0 - 1.0 / d) * (c.small_signal / signal) ** 2
     error = cloud_error(noise * math.sqrt(factor), d)
-    # The curvature times F/n^2 is near 1 - 1/(2d). The last factor turns a mean into a median: the one of a chi-square
-    # with d degrees of freedom.
+    # The curvature times F/n^2 is near 1 - 1/(2d). The last factor is the median of a chi-square variable with d
+    # degrees of freedom over its mean.
     excess = 0.5 * noise**2 / (1.0 - 0.5 / d) * (1.0 - 2.0 / (9.0 * d)) ** 3 * factor
     octaves = c.far_octaves
     if p.radius is not None:
         octaves = max(math.log2(p.radius) - math.log2(core_radius), 0.0)
-    # On the line there may be nothing between two halves: a gradient shows that only if it is surprising.
+    # In one dimension there may be no records between the two halves of the data. A run notices this only if a gradient
+    # is surprising.
     steps = last_gradients(p, rho, c, p.size)
     slack = 3.0 * c.surprising * math.sqrt(steps) if d == 1 else 2.0 * d / (d - 1.0)
-    # With two clusters, finding the larger one needs the more precise gradients the farther apart they are.
+    # With two clusters, the larger one is found only if gradients are precise. The precision that is needed grows with
+    # the distance of the clusters.
     border = c.few * max(octaves, 1.0) / c.far_octaves
     return Prediction(
         excess=excess,

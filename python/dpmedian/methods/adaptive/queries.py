@@ -32,11 +32,12 @@ __all__ = ["Gradient", "HessianPlan", "Offers", "Queries", "hessian_plan"]
 
 Vector = NDArray[np.float64]
 
-# With more dimensions than this, second moments take most of the time, so one gradient alone carries the directions.
+# With more dimensions than this, second moments take most of the time, so only one gradient is released with
+# directions.
 MANY_DIMENSIONS = CONSTANTS.many_dimensions
-# With more dimensions than this, directions are those of the sample, if there is a sample.
+# With more dimensions than this, directions are computed from the sample, if there is a sample.
 SAMPLED_DIMENSIONS = 2 * MANY_DIMENSIONS
-# The smallest exponent of doubles, and the half octaves that distances between points can have.
+# The smallest exponent of doubles, and the number of half octaves of distances.
 _FIRST_OCTAVE = sys.float_info.min_exp - 1
 _FIRST_HALF, _LAST_HALF = FIRST_QUARTER_OCTAVE // 2, LAST_QUARTER_OCTAVE // 2
 
@@ -67,13 +68,15 @@ def price(c: Constants, rho: float, m: float, needs: float, least: float, most: 
 
 
 def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotropic: bool = False) -> HessianPlan:
-    """The Hessian of m records; the curvature alone if `isotropic`, or if noise would hide the second moments.
+    """Plan a Hessian of m records. If `isotropic`, or if noise would hide the second moments, only the curvature is
+    released.
 
-    The smoothing balances the noise, which falls as 1/smoothing, and the bias, which grows with it.
+    The smoothing radius balances the noise, which is proportional to 1/smoothing, and the bias, which increases with
+    it.
     """
     d, worthy = p.d, sensitivity_gain(p) * m
     if 1 < d <= MOMENTS_DIMENSION and not isotropic:
-        # A better Hessian than needed still saves gradients, so only a share of rho limits its cost.
+        # A more precise Hessian saves gradients later, so its cost is limited only by a share of rho.
         cost = rho * min(max(c.generous * c.needs * d / (rho * worthy**2), c.single_share), c.query_most)
         of_moments, of_curvature = Hessian.noise_of(cost, p)
         edge = semicircle(of_moments, d) / m
@@ -86,10 +89,10 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotro
 
 @dataclass(frozen=True)
 class Region:
-    """What a confidence region needs: the weight of the directions, how many gradients carry them, its kind.
+    """The queries for a confidence region: the weight of the directions, the number of gradients with directions, and
+    the kind of the region.
 
-    `weight` is 0 if noise would hide the directions. `cost` is for a release about the sample: in many dimensions the
-    sum of squares of the directions suffices, which the sample shows.
+    `weight` is 0 if noise would hide the directions. In many dimensions, `cost` is for a release about the sample.
     """
 
     weight: float
@@ -99,24 +102,24 @@ class Region:
 
     @classmethod
     def of(cls, p: PublicParameters, rho: float, c: Constants, gradients: int, sample: int) -> Region:
-        """The needs of a region for n (or about n) records, with this many gradients at the end of a run."""
+        """The queries of a region for n (or about n) records, with this number of gradients at the end of a run."""
         n, d = max(p.size, 1), p.d
         if not hessian_plan(p, c, rho, n if d <= SAMPLED_DIMENSIONS else sample).moments:
             return cls(0.0, False, d == 1)
 
         def cost_of(records: int) -> float:
-            """The cost of the directions alone, with half of the noise up to which they count as known."""
+            """The cost of directions alone, with half of the largest noise with which they count as known."""
             return price(c, rho, records, 2.0 * d**2 * (d + 1) / KNOWN**2, c.single_share, c.query_most)
 
         def weight_of(carriers: float) -> float:
             """The weight of the directions in gradients that together have this cost."""
             if p.protection.relation.size_is_public:
                 return FREE_WEIGHT
-            # Under add/remove a weight of b costs b^2/(1 + b^2) of the gradients' cost.
+            # Under add/remove, directions with the weight b take b^2/(1 + b^2) of the cost of a gradient.
             return min(max(math.sqrt(cost_of(n) / carriers), LEAST_WEIGHT), FREE_WEIGHT)
 
         def known(carriers: float) -> bool:
-            """Whether the noise is small relative to the directions, whose eigenvalues are n/d on average."""
+            """Whether the noise is small relative to the second moments, whose eigenvalues are n/d on average."""
             noise = GradientAndDirections.noise_of(carriers, p, weight_of(carriers))
             # The noise matrix has eigenvalues of about sqrt((d + 1)/2) times the standard deviation of an entry.
             return noise * math.sqrt((d + 1.0) / 2.0) < KNOWN * n / d
@@ -132,7 +135,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Offers:
-    """The kinds of queries, calibrated from public parameters. `sample` records find where the data are."""
+    """The kinds of queries, calibrated from public parameters. `sample` is the number of records in the sample."""
 
     parameters: PublicParameters
     sample: int
@@ -145,7 +148,7 @@ class Offers:
     gradient: Offer[NoisyGradient]
     directions: Offer[GradientAndDirections] | None
     region: Region | None
-    """What a confidence region needs, if the caller wants one."""
+    """The queries for a confidence region, or None if the caller does not want a region."""
     constants: Constants
 
     @classmethod
@@ -163,11 +166,11 @@ class Offers:
                 lambda rho: Hessian.of("hessian", rho, p), hessians, c.query_most, "two; more if gradients disagree"
             )
             if region is not None:
-                # The kinds must not depend on a noisy size, so this kind exists even if it will not be queried.
+                # The kinds must not depend on a noisy size, so this kind exists even if the run will not use it.
                 weight = region.weight or FREE_WEIGHT
                 directions = Offer(
                     lambda rho: GradientAndDirections.of("directions", rho, p, weight),
-                    # If a single gradient carries the directions, a second one may do so after a restart.
+                    # If only one gradient has directions, a second one may be needed after a restart.
                     c.uses if p.d <= MANY_DIMENSIONS else 2,
                     1.0,
                     ("of the sample" if region.cost else "with the last gradients")
@@ -239,7 +242,7 @@ class Offers:
 
 
 def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, left: float = 1.0) -> int:
-    """The number of equal parts into which the rest of rho is divided for the last gradients: few after a sample."""
+    """The number of equal parts of the rest of rho for the last gradients. It is small if there is a sample."""
     most = c.last_gradients if p.d <= SAMPLED_DIMENSIONS else c.last_gradients // 2
     if sample < p.size:
         # In many dimensions one more pass over all records takes far less time than a Hessian.
@@ -254,7 +257,7 @@ def gradient_price(p: PublicParameters, noise: float, m: float) -> float:
 
 
 class Queries:
-    """The queries of one run. They use `m` records: the sample, until `use_all` makes them all n records."""
+    """The queries of one run. They use the m records of the sample, and after `use_all` all n records."""
 
     def __init__(self, offers: Offers, allowance: Allowance, constants: Constants, source: Source, tape: Tape) -> None:
         self.offers, self.c, self.p, self.rho = offers, constants, offers.parameters, allowance.rho
@@ -268,7 +271,7 @@ class Queries:
         self.carriers = 0
 
     def use_all(self) -> None:
-        """Use all records from now on. In many dimensions second moments stay with the sample, to save time."""
+        """Use all records from now on. In many dimensions second moments still use the sample, to save time."""
         self.m, self.records = self.n, self.source
         if self.d <= SAMPLED_DIMENSIONS:
             self.moments_m, self.moments_records = self.m, self.records
@@ -285,15 +288,15 @@ class Queries:
 
     @property
     def few(self) -> bool:
-        """Whether there are so few records that gradients alone do not tell a point in the data from one far away."""
+        """Whether there are so few records that gradients alone do not show whether the point is far from the data."""
         return self.signal < self.c.few / math.sqrt(math.sqrt(self.d))
 
     def price(self, needs: float, least: float, most: float, part: float = 1.0) -> float:
-        """The cost of a query about this part of the records: the fewer records, the higher the cost."""
+        """The cost of a query about this part of the records. With fewer records, the cost is higher."""
         return price(self.c, self.rho, self.gain * self.m * part, needs, least, most)
 
     def inside(self, theta: Vector) -> Vector:
-        """The nearest point of the public ball, if there is one; otherwise the point, kept finite."""
+        """The nearest point of the public ball. Without a ball, the point itself, made finite."""
         return onto_ball(theta, self.p.origin, self.p.radius)
 
     def useful(self, square: float) -> float:
@@ -303,7 +306,7 @@ class Queries:
     def center(self, distance: float | None = None) -> tuple[Vector, float]:
         """The median of every coordinate, and the diagonal of the box that contains most of the posterior mass.
 
-        If the distance of the records from the public center is known, the search expects coordinates of its octave.
+        If the distance of the records from the public center is known, the prior prefers coordinates of this size.
         """
         c, radius = self.c, self.p.radius
         likely = (c.likely_octaves, c.likely_octaves)
@@ -329,9 +332,9 @@ class Queries:
         return self.inside(found.point), found.doubt
 
     def search(self, theta: Vector, share: float, around: int, window: bool = False) -> int:
-        """The quarter octave of the radius around theta that holds a share of the records, likely `around`.
+        """The quarter octave of the radius around theta that holds a share of the records. The prior is near `around`.
 
-        With `window` it is at most a little larger than `around`; the search is finer and costs half.
+        With `window` the search covers only radii up to slightly more than `around`, is finer and costs half.
         """
         c, last = self.c, _LAST_HALF
         if self.p.radius is not None:
@@ -362,7 +365,7 @@ class Queries:
         return self.counted[-1].quarter
 
     def count(self, theta: Vector, quarter: int, cost: float) -> tuple[float, float]:
-        """The number of records within a radius and its standard deviation, which includes that of a noisy n."""
+        """The noisy number of records within a radius, and its standard deviation, including the noise of a noisy n."""
         count, noise = self.spender.release(
             self.offers.count, cost, lambda made, tape: made.within(self.records, tape, theta, quarter, self.m)
         )
@@ -382,7 +385,7 @@ class Queries:
         return Gradient(theta, self.n / self.m * gradient, (self.n / self.m * noise) ** 2)
 
     def may_see_directions(self, of_sample: bool) -> bool:
-        """Whether a confidence region queries directions: of all records with a gradient, or of the sample."""
+        """Whether a confidence region queries directions, of the sample or of all records."""
         offer, region = self.offers.directions, self.offers.region
         if offer is None or region is None or not region.weight or (region.cost > 0.0) != of_sample:
             return False
@@ -409,7 +412,7 @@ class Queries:
     def hessian(self, theta: Vector, radius: float, cost: float) -> tuple[float, float, Noisy]:
         """The curvature, the sigma of its noise, and the second moments of directions beyond the radius."""
         if self.offers.hessian is None:
-            raise TypeError("the Hessian is not queried on the line, nor in very many dimensions")
+            raise TypeError("the Hessian is queried neither in one dimension nor in very many dimensions")
         (curvature, moments, weight), noise = self.spender.release(
             self.offers.hessian,
             cost,

@@ -1,6 +1,7 @@
-"""One run of the default method: center, core radius, collapse, descent, end. adaptive.md describes it on one page.
+"""One run of the default method: center, core radius, collapse, descent, end. adaptive.md describes these stages.
 
-Radii are quarter octaves: q stands for the radius 2^(q/4). The *core radius* around a point holds 40 % of the records.
+A radius is given by its quarter octave: the quarter octave q stands for the radius 2^(q/4). The *core radius* around a
+point holds 40 % of the records.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = ["Run"]
 
 Vector = NDArray[np.float64]
 
-# Below this quarter octave all distances count as zero: it is the smallest normal double.
+# The quarter octave of the smallest normal double. Smaller distances count as zero.
 _SMALLEST = 4 * sys.float_info.min_exp
 
 
@@ -48,9 +49,10 @@ class Run:
         self.searched_majority = False
         self.nonsmooth = False
         self.clumped = False
-        """Whether most of the curvature once came from within the smoothing radius: many records lie very close."""
+        """Whether records within the smoothing radius once made up most of the curvature: many are very close.
+        """
         self.atom: tuple[Ball, float] | None = None
-        """A ball that a search took for the core, and how many records it holds."""
+        """A ball that a search took for the core, and the number of its records."""
         self.released: Released | None = None
         self.directions: Noisy | None = None
 
@@ -75,18 +77,18 @@ class Run:
         return self.attempts > 0 and self.ask.left > self.c.reserve
 
     def place(self, quarter: int) -> None:
-        """Set a new core radius, and the guess of the Hessian until one is measured."""
+        """Set a new core radius, and use a guess of the Hessian until it is measured."""
         self.quarter = quarter
         self.measured_after = -1
         self.belief.place(radius_of(quarter), HessianModel.guess(self.ask.d))
 
     def core_around(self, theta: Vector) -> int:
-        """The quarter octave of the core radius around a point: near the last one, or anywhere if it is larger."""
+        """The quarter octave of the core radius around a point. The search begins near the last core radius."""
         found = self.ask.search(theta, self.c.core, self.quarter, window=True)
         at_the_edge = found >= self.quarter + self.c.near - self.c.shrink
         if at_the_edge:
             found = self.ask.search(theta, self.c.core, found)
-        # An atom with fewer records than the core may stop the search, so the records in the ball are counted.
+        # The search may end at an atom that has fewer records than the core, so the records in the ball are counted.
         if self.ask.price(self.c.needs, 0.0, 1.0) > self.c.query_most * self.ask.rho:
             return found
         cost = self.ask.price(self.c.generous * self.c.needs, 0.0, self.c.query_most)
@@ -99,7 +101,7 @@ class Run:
         return found
 
     def measure_hessian(self, theta: Vector, isotropic: bool = False) -> None:
-        """Measure the Hessian here, or its mean over all directions, smoothed as little as its noise allows."""
+        """Measure the Hessian at theta, or its mean over all directions, with as little smoothing as possible."""
         ask, c, d, m = self.ask, self.c, self.ask.d, self.ask.moments_m
         plan = hessian_plan(ask.p, c, ask.rho, m, isotropic)
         radius = max(plan.smoothing * self.belief.core_radius, 1.0 / LARGEST)
@@ -107,7 +109,7 @@ class Run:
         if plan.moments:
             curvature, noise, moments = ask.hessian(theta, radius, plan.cost)
             variance = (0.5 * moments.noise**2 + noise**2 / d) / unit**2
-            # A record within the radius has the curvature 1, any other (1 - 1/d) times its part of the trace.
+            # A record within the radius has the curvature 1. Another record has (1 - 1/d) times its part of the trace.
             within = curvature - (1.0 - 1.0 / d) * float(np.trace(moments.matrix))
             deviation = math.hypot(noise, (1.0 - 1.0 / d) * moments.noise * math.sqrt(d))
             smooth = c.core * plan.smoothing**d * m
@@ -119,24 +121,25 @@ class Run:
             variance = (anisotropy**2 + (noise / unit) ** 2) / d
         self.released = Released(radius, m, curvature, noise, moments)
         deviation = noise if moments is None else math.hypot(moments.noise, noise)
-        # Steps are divided by eigenvalues, so no eigenvalue may be below its noise.
+        # Steps are divided by eigenvalues, so an eigenvalue is at least as large as its noise.
         curvature = max(curvature, noise)
         found, vectors = np.full(d, curvature), None
         if moments is not None and (d <= MANY_DIMENSIONS or stands_out(moments.matrix, moments.noise)):
             eigenvalues = without_noise if d <= MANY_DIMENSIONS else spikes
             directed, vectors, _ = eigenvalues(moments.matrix, moments.noise)
             found = np.maximum(curvature - directed, deviation)
-        # Too small an eigenvalue makes a step overshoot; too large an eigenvalue only slows the descent.
+        # The noise is added to the eigenvalues: with too small an eigenvalue a step overshoots, while too large an
+        # eigenvalue only slows the descent.
         values = np.hypot(found, deviation) / unit
         self.measured_after = len(self.belief.gradients)
         self.belief.use(HessianModel(values, vectors, found / unit, deviation / unit, variance, plan.smoothing, theta))
 
-    # Collapse: one loop for atoms, larger clusters and nonsmooth points.
+    # Collapse: one loop that finds atoms, larger clusters and nonsmooth points.
 
     def floor(self, theta: Vector) -> int:
-        """The quarter octave below which distances count as zero, from the precision of doubles or a resolution."""
+        """The quarter octave below which distances count as zero, from the precision of doubles or the resolution."""
         exponent = math.frexp(float(np.max(np.abs(theta))))[1] if np.any(theta) else sys.float_info.min_exp
-        # Relative to theta, rounding costs distances an octave, and the margin of a search is one octave, too.
+        # Rounding of differences from theta costs one octave, and the margin of a search is another octave.
         digits = 4 * (exponent - sys.float_info.mant_dig + 2)
         resolution = self.ask.p.resolution
         return max(_SMALLEST, digits, _SMALLEST if resolution is None else math.floor(4.0 * math.log2(resolution)))
@@ -153,7 +156,7 @@ class Run:
         while ball.quarter > max(self.floor(ball.center), last):
             if before - ask.left > c.half_budget or ask.left < c.reserve:
                 break
-            # With a margin, because the radius that was found may just miss the records.
+            # The radius is enlarged, because the radius that was found may be slightly too small.
             wide = ball.quarter + c.shrink
             counts.append(ask.count(ball.center, wide, for_count)[0])
             held = min(max(counts[-1], share * ask.m), ask.m)
@@ -167,11 +170,11 @@ class Run:
                 if missed >= (c.patience if rounds else 1):
                     break
             if len(counts) > c.patience and share == c.half and np.mean(counts) < 0.5 * (c.half + 0.5) * ask.m:
-                break  # This is the smaller of two clusters: the descent will find the other one.
+                break  # This is the smaller of two clusters. The descent will find the larger one.
         return ball, rounds
 
     def is_point(self, ball: Ball, before: int, spent: float) -> bool:
-        """Whether half of the records lie here, to the last digit or as far as the budget of a collapse goes."""
+        """Whether half of the records lie at this point, up to the precision that the budget of a collapse can show."""
         ask, c = self.ask, self.c
         ended = spent > c.half_budget or ask.left < c.reserve
         least = before - (4 * c.near if ended else c.depth)
@@ -190,7 +193,7 @@ class Run:
     # Descent.
 
     def descend(self, theta: Vector) -> MethodResult | Ball | None:
-        """Query gradients of growing cost while they are consistent. Return None, or a ball to restart from."""
+        """Query gradients of growing cost while they agree with the belief. Return None, or a ball to restart from."""
         ask, c, belief = self.ask, self.c, self.belief
         self.nonsmooth, self.directions, self.theta = False, None, theta
         self.in_a_row = self.surprises = 0
@@ -214,7 +217,8 @@ class Run:
                 exact = None if self.atom is None else self.exact_point(*self.atom)
                 if exact is not None:
                     return exact
-                # In many dimensions second moments take most of the time: they wait for a better point.
+                # In many dimensions second moments take most of the time, so they are measured later, at a better
+                # point.
                 self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
             cost *= self.growth(cost)
         point = self.look_around()
@@ -244,14 +248,14 @@ class Run:
         return last_gradients(self.ask.p, self.ask.rho, self.c, self.ask.offers.sample, self.ask.left)
 
     def growth(self, cost: float) -> float:
-        """The factor of the cost for the next gradient. After a sample, its noise need not be below the model error."""
+        """The factor of the cost from this gradient to the next."""
         ask, c = self.ask, self.c
         if not ask.sampled:
             return c.growth
         return min(max(ask.useful(self.belief.model_variance() * ask.d) / cost, c.growth), c.generous)
 
     def step(self, cost: float, carry: bool) -> MethodResult | Ball | None:
-        """Query a gradient at the believed median, or one core radius on the way there, and decide what it means."""
+        """Query a gradient at the believed median, or one core radius on the way to it, and choose the next action."""
         ask, c, belief = self.ask, self.c, self.belief
         step = belief.point - self.theta
         length = float(np.linalg.norm(step / belief.core_radius))
@@ -268,14 +272,14 @@ class Run:
         return self.surprise()
 
     def use_all(self) -> None:
-        """Query all records from now on. The belief from the sample becomes a prior with the error of the sample."""
+        """Query all records from now on. The belief from the sample becomes a prior with the sampling variance."""
         ask, belief = self.ask, self.belief
         belief.begin(belief.point, ask.n**2 / (ask.m * ask.d) + 1.0 / belief.precision)
         ask.use_all()
         self.measured_after = -1
 
     def gradient(self, theta: Vector, cost: float, carry: bool) -> Gradient:
-        """A gradient; at the end of the run it carries the directions if a confidence region needs them."""
+        """Query a gradient. At the end of the run, directions are queried with it if a confidence region needs them."""
         ask, region = self.ask, self.ask.offers.region
         if not (
             carry
@@ -289,7 +293,7 @@ class Run:
         return gradient
 
     def pulled(self, square: float, variance: float) -> bool:
-        """Whether a mean gradient of this squared norm exceeds both noise and what a median can have."""
+        """Whether a mean gradient with this squared norm is larger than the noise and larger than at any median."""
         return square > max((self.c.pull * self.ask.n) ** 2, (2.0 * self.c.surprising) ** 2 * variance)
 
     def surprise(self) -> MethodResult | Ball | None:
@@ -319,7 +323,7 @@ class Run:
     def look_around(self) -> MethodResult | None:
         """Check whether records stay in a shrinking ball: a nonsmooth point. Return a result if it is exact."""
         ask, c, theta = self.ask, self.c, self.belief.point
-        # In many dimensions few records are that near to any point, so less is spent on the check.
+        # In many dimensions few records are so near to any point, so the check gets less budget.
         cost = min(1.0, c.generous / ask.d) * c.query_most * ask.rho
         if ask.price(c.needs, 0.0, 1.0) > cost:
             return None
@@ -333,12 +337,15 @@ class Run:
         return self.exact_point(Ball(theta, self.quarter - c.near), near) if self.nonsmooth else None
 
     def exact_point(self, ball: Ball, held: float) -> MethodResult | None:
-        """Handle an exact point with fewer than half of the records: the median if the others pull with less."""
+        """Handle an atom with fewer than half of the records. It is the median if the sum of the unit vectors of the
+        other records is shorter than the number of records in the atom.
+        """
         ask, c = self.ask, self.c
         ball, _ = self.collapse(ball, c.majority * held / ask.m)
         if ball.quarter > max(self.floor(ball.center), self.quarter - c.near - c.depth):
             return None
-        # A little aside, these records pull with their whole number in a known direction; the rest is the others' pull.
+        # The gradient is queried next to the atom. There the records of the atom contribute a vector of known direction
+        # and length. The rest of the gradient comes from the other records.
         aside, held = np.zeros(ask.d), held * ask.n / ask.m
         aside[0] = math.sqrt(radius_of(ball.quarter)) * math.sqrt(self.belief.core_radius)
         others = ask.gradient(ball.center + aside, c.search_most * ask.rho)
@@ -349,9 +356,9 @@ class Run:
     # End.
 
     def log_odds(self) -> float:
-        """Log odds that the data surround the point; infinite with many records: gradients alone suffice then.
+        """The log odds that the data surround the point; infinite with many records, for which gradients suffice.
 
-        If the number of records is private: the smallest log odds for the numbers within the noise.
+        If the number of records is private, they are the smallest log odds over all numbers within the noise.
         """
         ask, belief = self.ask, self.belief
         if not ask.few:
@@ -367,7 +374,7 @@ class Run:
         ask, c, belief = self.ask, self.c, self.belief
         half = max(2, (len(belief.gradients) + 1) // 2)
         _, variance, square = belief.mean(half)
-        # If steps jump over a cluster, the mean of the gradients cancels, but each gradient is long.
+        # If steps jump back and forth over a cluster, the mean of the gradients is short, but each gradient is long.
         squares, odds = belief.squares(half), self.log_odds()
         if squares > c.far and odds < (0.0 if ask.few else math.inf):
             raise NotFound(f"the squared gradient is still {squares:.2f} n^2")
@@ -392,7 +399,7 @@ class Run:
         return MethodResult(belief.point, belief.core_radius, error, notes, wanted)
 
     def moments(self) -> Moments:
-        """What was released about the records around the point; the error radius and regions are computed from it."""
+        """The released values from which the error radius and confidence regions are computed."""
         found = self.released
         if found is None:
             raise NotFound("the budget was used up before the curvature was measured")

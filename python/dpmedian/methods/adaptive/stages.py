@@ -42,7 +42,9 @@ class Adaptive(CappedMethod):
     allowance: Allowance
 
     def __reduce__(self) -> tuple[Callable[..., Adaptive], tuple[PublicParameters, float, Constants]]:
-        """Pickle the three arguments and calibrate again, because the offers are functions of them."""
+        """Pickle the three arguments and calibrate again, because the offers contain functions, which cannot be
+        pickled.
+        """
         return calibrate, (self.parameters, self.rho, self.constants)
 
     @property
@@ -103,7 +105,9 @@ class Adaptive(CappedMethod):
         return self._run(source, tape, anywhere=False)
 
     def among(self, source: Source, tape: Tape) -> MethodResult:
-        """The median. If the gradients do not vanish there, a place among the records that is not the median."""
+        """Return the median, or a point among the records that is not the median if the gradients do not vanish
+        there.
+        """
         return self._run(source, tape, anywhere=True)
 
     def _run(self, source: Source, tape: Tape, anywhere: bool) -> MethodResult:
@@ -120,16 +124,18 @@ class Adaptive(CappedMethod):
 
 
 def _memory(n: int, sample: int, d: int, c: Constants) -> int:
-    """An upper bound on the bytes for the sample, a sorted copy of it for ranks, the points and gradients, and second
+    """An upper bound on the bytes of a run: the sample, a sorted copy of it for ranks, points and gradients, and second
     moments.
 
-    Blocks and threads need the same for all n and d. Single precision needs half.
+    The memory of blocks and threads does not depend on n and d. Records in single precision need half.
     """
     return c.memory + copy_bytes(sample, d, sampled=sample < n) + answer_bytes(d, moments=d <= MOMENTS_DIMENSION)
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost for every number of records: the allowance has the same kinds of queries, and as many of each."""
+    """The cost, which is the same for every number of records, because the allowance has the same kinds of queries and
+    as many of each.
+    """
     return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
 
 

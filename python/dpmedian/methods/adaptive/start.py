@@ -1,4 +1,4 @@
-"""Where a run of the default method begins: a point among the records, and the core radius around it."""
+"""The start of a run of the default method: a point among the records, and the core radius around it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Vector = NDArray[np.float64]
 
 
 class NotFound(Exception):
-    """The answers are not those of a median; the message says why. `near` is a place among the records, if known."""
+    """No median was found; the message says why. `near` is a point among the records, if one is known."""
 
     def __init__(self, message: str, near: MethodResult | None = None) -> None:
         super().__init__(message)
@@ -33,12 +33,16 @@ class Ball(NamedTuple):
 
 
 def first_ball(ask: Queries) -> Ball:
-    """Coordinate-wise medians; in very many dimensions only if gradients do not lead to the records."""
+    """Return the first ball. Its center is the coordinate-wise median, or in very many dimensions a point that
+    gradients led to.
+    """
     return _approach(ask) if ask.d > SAMPLED_DIMENSIONS else _by_ranks(ask)
 
 
 def _by_ranks(ask: Queries, distance: float | None = None) -> Ball:
-    """The median of every coordinate, and the core radius there. The distance from the center may be known."""
+    """The coordinate-wise median, and the core radius around it. `distance` is the distance of the data from the
+    center, if it is known.
+    """
     center, box = ask.center(distance)
     if box > 2.0 * (distance or 2.0 * (ask.p.radius or math.inf)):
         raise NotFound("the search for the center did not narrow: there are too few records")
@@ -46,10 +50,11 @@ def _by_ranks(ask: Queries, distance: float | None = None) -> Ball:
 
 
 def _approach(ask: Queries) -> Ball:
-    """The public center, if its gradient is that of a place among the records, or where gradients lead from there.
+    """Begin at the public center, and take steps along gradients if the center does not lie among the records.
 
-    From far away the core radius is the distance to the data, and the mean gradient points away from them. Steps
-    need gradients with little noise; without these ranks find the data, and the distance tells their octave.
+    Far away from the data, the core radius is about the distance to the data, and the gradient points away from them.
+    Steps need gradients with little noise. If the budget is too small for them, ranks find the data, and the core
+    radius gives the octave of their distance.
     """
     c = ask.c
     theta, quarter, nearer = ask.p.origin, 4 * math.frexp(ask.p.radius or 1.0)[1], math.inf

@@ -1,10 +1,11 @@
 """The default method plus one more release, for the axes of the data. Proof: adaptive.md, and clusters.md for the
-release.
+additional release.
 
-A run of the default method gets the budget (1 - a) rho. Then the second moments of the directions from the released
-point to all records are released with a rho, by the mechanism of the shells. Neighbors: those of both. Cost: the sum,
-which is rho. Failure: as for the default method. The directions that the default method releases for its confidence
-region are free, but in more than about ten dimensions their noise hides the axes unless there are many records.
+A run of the default method gets the budget (1 - a) rho. Then `NoisyShells` releases the second moments of the
+directions from the released point to all records, with the budget a rho. Neighbors: the relation of the run. Cost: the
+sum, which is rho. Failure: as for the default method. The directions that the default method releases for its
+confidence region are free, but in more than about ten dimensions their noise hides the axes unless there are many
+records.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from dpmedian.tape import Tape
 
 __all__ = ["WithAxes", "calibrate", "cap"]
 
-# The weight of the directions relative to the shells, at its maximum; the shells are released with them and not used
-# here.
+# The weight of the directions relative to the shells, which is the largest possible weight. The shells are released
+# with the directions and are not used here.
 _WEIGHT = 2.0
 
 # Shares are rounded down by this relative amount, so that their sum does not exceed the budget.
@@ -35,7 +36,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class WithAxes(CappedMethod):
-    """A calibrated median, and a release of directions. All are Gaussian, with the sum of mu^2 at most 2 rho."""
+    """A calibrated median, and a release of directions. All releases are Gaussian, and the sum of mu^2 is at most 2
+    rho.
+    """
 
     parameters: PublicParameters
     rho: float

@@ -9,5 +9,6 @@
 | `loc_cutting_plane.py` | LocDPCuttingPlane, algorithm 4 |
 | `inverse_sensitivity.py` | SInvS, algorithm 5 |
 
-The constants are in `dpmedian.profile`. The page of errata lists where the code differs from the printed text.
+The constants are in `dpmedian.profile`. The page "errata" of the documentation lists the differences between the code
+and the printed text. "The paper" in these modules is this paper.
 """

@@ -53,14 +53,16 @@ needs = frozenset({"radius"})
 relations = frozenset({"replace", "add_remove"})
 sized = True
 
-# The number of distances between median and center for which a descent is predicted; their mean is smooth in n.
+# The number of distances between median and center for which a descent is predicted. The mean over several distances is
+# a smooth function of n.
 _DISTANCES = 21
 
 
 def proof_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
     """The step that minimizes the bound of the convergence proof, for a start in the middle of the feasible set.
 
-    It is (diameter/2)/sqrt(T (1 + d s^2)) for the average gradient, whose noise is s, and is divided by n for the sum.
+    The step is (diameter/2)/sqrt(T (1 + d s^2)) for the average gradient, where T is the number of steps and s the
+    noise of the average gradient. For the gradient of the sum, the step is divided by n.
     """
     return diameter / 2.0 / math.sqrt(steps * (1.0 + d * (noise / n) ** 2)) / n
 
@@ -71,11 +73,11 @@ def printed_step(diameter: float, steps: int, noise: float, n: int, d: int) -> f
 
 
 def short_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
-    """A 250th of the diameter for the average gradient, for any noise. After localization this is a fifth of the scale.
+    """The step diameter/250 for the average gradient, for any noise. After localization this is a fifth of the scale.
 
-    This step is below the core radius of the data, where the sum of distances is curved: its Hessian is about n/core
-    radius. The descent contracts towards the median by a constant factor per step, and averaging the other steps
-    removes noise.
+    This step is smaller than the core radius of the data. Within the core radius the Hessian of the sum of distances is
+    about n/core radius, so the descent contracts towards the median by a constant factor per step. Averaging later
+    iterates removes noise.
     """
     return diameter / 250.0 / n
 
@@ -86,7 +88,7 @@ STEP_RULES = {"proof": proof_step, "printed": printed_step, "short": short_step}
 
 
 def proved_excess(start: float, diameter: float, step: float, steps: int, noise: float, d: int, beta: float) -> float:
-    """A bound on the average excess distance of the mean iterate that fails with probability at most beta: dpgd.md.
+    """A bound on the average excess distance of the mean iterate, which holds with probability 1 - beta; see dpgd.md.
 
     `start` bounds the distance from the first iterate to the median; step and noise refer to the average gradient.
     """
@@ -131,11 +133,14 @@ class Dpgd(CalibratedMethod):
         )
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """Predict the error. The proved bound is radius sqrt((1 + d s^2)/T) per record, with s the noise on the average
-        gradient.
+        """Predict the error.
 
-        Two errors are expected: the distance of the mean iterate from the median in a descent without noise, and the
-        noise of the averaged gradients. This method does not fail: a mean iterate that is far away counts as an error.
+        The proved bound is radius sqrt((1 + d s^2)/T) per record, where T is the number of steps and s the noise on the
+        average gradient.
+
+        The expected error has two parts: the distance of the mean iterate from the median in a descent without noise,
+        and the noise of the averaged gradients. This method never raises `ReleaseFailed`; a far mean iterate counts as
+        an error.
         """
         n, d, steps = self.parameters.size, self.parameters.d, self.gradient.releases
         bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)
@@ -147,17 +152,17 @@ class Dpgd(CalibratedMethod):
             relative_error=noise,
             absolute_error=error - noise * core_radius,
             excess_distance_bound=min(bound, 2.0 * self.radius),
-            # If there are two clusters, the way to the larger one is twice as long, because the smaller one pulls back.
+            # If there are two clusters, the descent takes twice as many steps to the larger one, because the smaller
+            # cluster shortens the gradient.
             uneven=error / (USELESS * core_radius - error) if 2.0 * error < USELESS * core_radius else 1.0,
         )
 
     def _bias(self, core_radius: float) -> NDArray[np.float64]:
-        """How far the mean iterate of a descent without noise is from the median of a cloud, on the line through the
-        center.
+        """The distance of the mean iterate from the median of a cloud, in a descent without noise.
 
-        It is computed for medians from half to one and a half times the assumed distance, because with few steps the
-        mean iterate may lie near one of them by chance. Iterates that have arrived stay at the median or jump from side
-        to side.
+        The distance is computed for medians at half to one and a half times the assumed distance from the center,
+        because with few steps the mean iterate may lie near one of them by chance. Iterates that have reached the
+        median stay there or jump from side to side.
         """
         length, steps = self.step * self.parameters.size, self.gradient.releases
         curvature = cloud_curvature(self.parameters.d) / core_radius
@@ -176,7 +181,7 @@ class Dpgd(CalibratedMethod):
 
 
 def check(parameters: PublicParameters) -> None:
-    """Accept the parameters; a radius is all that this method needs."""
+    """Accept all parameters. This method only needs a radius."""
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
@@ -185,9 +190,10 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> Dpgd:
-    """T = max(1, ceil(n^2 rho/(128 d))), at which the two terms of the paper's bound are equal, up to the cap.
+    """Calibrate T = max(1, ceil(n^2 rho/(128 d))) steps, but at most the cap. With this T the two terms of the paper's
+    bound are equal.
 
-    Under add/remove, the noise is as small as it is for twice as many records under replacement.
+    Under add/remove, the noise is as small as for twice as many records under replacement.
     """
     assert parameters.radius is not None
     n, d = sensitivity_gain(parameters) * parameters.size, parameters.d

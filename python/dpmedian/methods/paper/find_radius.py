@@ -5,9 +5,9 @@
 | R, r | `radius`, `resolution` | largest and smallest scale of interest |
 | Grid | `radii` | r, 2r, 4r, ..., the first that is at least 2R |
 | gamma, m | `FRACTION`, `m` | 3/4, ceil(gamma n) |
-| N(nu) | `largest ball counts` | the mean of the m largest ball counts, here m times it: an integer |
-| - | `pair counts` | pairs of random pairings within nu: linear in n |
-| Fail | `ReleaseFailed` | nothing reached the threshold |
+| N(nu) | `largest ball counts` | the mean of the m largest ball counts; the code uses their sum, an integer |
+| - | `pair counts` | the number of random pairs within nu, which takes time linear in n |
+| Fail | `ReleaseFailed` | no radius reached the threshold |
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ FRACTION = 3.0 / 4.0
 
 
 def grid(radius: float, resolution: float) -> tuple[float, ...]:
-    """The radii r, 2r, 4r, ..., up to the first one that is at least 2R: no two records of the ball are farther
-    apart.
+    """The radii r, 2r, 4r, ..., up to the first radius that is at least 2R.
+
+    Two records in the ball of radius R are at most 2R apart.
     """
     doublings = math.ceil(math.log2(radius) - math.log2(resolution) + 1.0)
-    # The logarithms are rounded, so one more radius is added if the last one is too small.
+    # The logarithms are rounded, so one more radius is added if the last radius is too small.
     doublings += math.ldexp(resolution, doublings) < 2.0 * radius
     return tuple(math.ldexp(resolution, i) for i in range(doublings + 1))
 
 
 class Search(Protocol):
-    """One of the two ways to search the grid."""
+    """The interface of the two searches over the grid."""
 
     @property
     def stage(self) -> Stage: ...
@@ -60,12 +61,14 @@ class Search(Protocol):
 
     @property
     def held(self) -> float:
-        """The fraction of the records that some ball of the released radius contains according to the proof."""
+        """The fraction of the records that a ball of the released radius contains according to the proof."""
         ...
 
     @property
     def asked(self) -> float:
-        """The approximate fraction of the records that must lie together so that the search finds their radius."""
+        """The approximate fraction of the records that must lie within a radius so that the search finds this
+        radius.
+        """
         ...
 
     @property
@@ -116,8 +119,9 @@ class SearchByPairs:
 
     @property
     def asked(self) -> float:
-        """If exactly these records lie together, both records of a random pair are among them with probability
-        fraction^2.
+        """The root of the target.
+
+        If a fraction f of the records lies within a ball, a random pair lies in the ball with probability f^2.
         """
         return math.sqrt(self.target)
 
@@ -136,12 +140,14 @@ class SearchByPairs:
 
     @property
     def failure(self) -> float:
-        """The probability that noise makes the search miss the last radius, which contains all pairs."""
+        """The probability that the search finds no radius because of the noise. The last radius contains all pairs."""
         return 0.5 * math.erfc((1.0 - self.target) * self.pairs / (self.deviation * math.sqrt(2.0)))
 
     @property
     def required(self) -> float:
-        """The n at which the noise and the sampling of pairs each stay below half of the margin (find_radius.md)."""
+        """The n at which the error from noise and the error from the sampling of pairs are each below half of the
+        margin (find_radius.md).
+        """
         beta, half = self.failure_probability, self.margin / 2.0
         noise = 2.0 * self.deviation * math.sqrt(2.0 * math.log(4.0 * self.bisection.count.releases / beta)) / half
         sampling = 4.0 * math.log(8.0 / beta) / (half**2 * self.pairings)
@@ -158,7 +164,9 @@ class SearchByPairs:
 
 @dataclass(frozen=True)
 class SearchByBalls:
-    """AboveThreshold over the mean of the m largest ball counts, as printed; the code multiplies counts by m."""
+    """AboveThreshold over the mean of the m largest ball counts, as in the paper. The code uses the sum, which is m
+    times the mean.
+    """
 
     n: int
     failure_probability: float
@@ -199,7 +207,7 @@ class SearchByBalls:
 
     @property
     def failure(self) -> float:
-        """P(threshold noise - count noise > n - threshold); the ball of the last radius contains all n records."""
+        """P(threshold noise - count noise > n - threshold). The ball of the last radius contains all n records."""
         gap = self.n - self.least
         narrow, wide = self.threshold.scales
         tail = (wide**2 * math.exp(-abs(gap) / wide) - narrow**2 * math.exp(-abs(gap) / narrow)) / 2.0
@@ -218,7 +226,9 @@ class SearchByBalls:
 
     @property
     def sufficient(self) -> float:
-        """The n at which the threshold lies below n; with fewer records only noise can reach the threshold."""
+        """The n at which the threshold lies below n. With fewer records the counts reach the threshold only by
+        noise.
+        """
         return self.least + 3.0 * sum(self.threshold.scales)
 
     def run(self, source: Source, tape: Tape) -> int | None:
@@ -255,7 +265,8 @@ class FindRadius(Calibrated):
         index = self.search.run(source, tape)
         if index is None:
             raise ReleaseFailed(
-                f"no radius up to {self.radii[-1]:.6g} was seen to hold most of the records, though all lie within it: "
+                f"no radius up to {self.radii[-1]:.6g} was found to hold most of the records, although all "
+                "records lie within it: "
                 "the noise is too large for this n",
                 self.cost,
             )
@@ -271,7 +282,9 @@ def scales(parameters: PublicParameters) -> tuple[float, float]:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost bound for every number of records: the queries of the search are the same for all of them."""
+    """An upper bound on the cost, which holds for every number of records, because the queries do not depend on this
+    number.
+    """
     return Gaussian.cap(rho, NoisyBisection.queries(0, len(grid(*scales(parameters)))))
 
 

@@ -4,9 +4,9 @@
 |---|---|---|
 | R | `radius` | public bound on every norm |
 | r | `resolution` | smallest scale of interest |
-| len_r | the score | records to change until a point within r is a median |
-| k* | `Bound.changes` | what the score of the release exceeds with probability at most beta |
-| beta | `failure_probability` | |
+| len_r | the score | the number of records that must change so that a point within r is a median |
+| k* | `Bound.changes` | the score of the release is at most k* with probability 1 - beta |
+| beta | `failure_probability` | the probability that the bound does not hold |
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ sized = False
 
 DIMENSION_MAX = 3
 
-# Measured on one core: the sweeps over the records per level of the tree of cells, the seconds per record in a sweep,
-# and the least seconds of a draw; on the line, the same for sorting.
+# Numbers measured on one core: the number of sweeps over the records for each level of the tree of cells, the seconds
+# per record in a sweep, and the smallest number of seconds of a draw. In one dimension, the last two numbers are for
+# sorting.
 _SWEEPS = {2: 16, 3: 64}
 _SECONDS, _LEAST = 6e-9, 0.01
 _SECONDS_SORTING, _LEAST_SORTING = 1e-7, 1e-3
@@ -47,7 +48,8 @@ _SECONDS_SORTING, _LEAST_SORTING = 1e-7, 1e-3
 class Bound:
     """The theorem with its numbers: with probability 1 - beta the score of the released point y is at most `changes`.
 
-    Then F(y) <= (1 + factor) (F(median) + n rounding) + n addition, and the bound `distance` holds.
+    Then F(y) <= (1 + factor) (F(median) + n rounding) + n addition, where F is the sum of distances, and the bound
+    `distance` holds.
     """
 
     n: int
@@ -56,23 +58,26 @@ class Bound:
     resolution: float
     snapping: float
     replaced: bool = True
-    """Whether a score counts replaced records; otherwise it is half of the number of added records."""
+    """Whether the score counts replaced records. Otherwise it is half of the number of added records."""
 
     @property
     def rounding(self) -> float:
-        """By how much a distance changes when records are snapped and, above one dimension, split within the
-        resolution.
+        """The largest change of a distance by the rounding of records to the lattice.
+
+        In more than one dimension, the smoothing within the resolution is included.
         """
         return self.snapping if self.d == 1 else self.snapping + self.resolution / 4.0
 
     @property
     def factor(self) -> float:
-        """4k/(n - 2k), or infinity if the theorem says nothing."""
+        """4k/(n - 2k) with k = `changes`, or infinity if n <= 2k, for which the theorem gives no bound."""
         return 4.0 * self.changes / (self.n - 2.0 * self.changes) if self.n > 2.0 * self.changes else math.inf
 
     @property
     def addition(self) -> float:
-        """On the line the median lies within the resolution of the released point."""
+        """An additional distance. In one dimension, the bound holds for a point within the resolution of the released
+        point.
+        """
         return self.rounding + self.resolution if self.d == 1 else self.rounding
 
     def loss(self, optimum: float) -> float:
@@ -113,7 +118,7 @@ class LatticeDraw(CalibratedMethod):
 
     @property
     def reads(self) -> None:
-        """None: parts of the records are read many times, and a note says how often."""
+        """None, because parts of the records are read many times. A note says how often."""
         return None
 
     @property
@@ -143,8 +148,9 @@ class LatticeDraw(CalibratedMethod):
         corner, rounding = math.sqrt(d), (2.0 * n + 1.0) * 2.0**-30
 
         def changes_with(free: float) -> float:
-            """The bound on the score if scores up to `free` are reached on a ball of radius `small` around the median
-            of the snapped records.
+            """The bound on the score, if all points of a ball have a score of at most `free`.
+
+            The ball has the radius `small` and lies around the median of the rounded records.
             """
             small = min(free * lattice.smoothing / n, lattice.smoothing - 2.0)
             cells = d * (math.log(lattice.extent + corner) - math.log(small - corner))
@@ -161,11 +167,11 @@ class LatticeDraw(CalibratedMethod):
     @property
     def notes(self) -> tuple[str, ...]:
         if self.parameters.n is None:
-            return ("n is private and was not guessed: what to expect, and how long it takes, is not known beforehand",)
+            return ("n is private and there is no guess (n=), so neither the error nor the time can be predicted",)
         n, d, bound = self.parameters.size, self.parameters.d, self.bound()
         if math.isinf(bound.factor):
             promise = (
-                f"no accuracy is promised: n must exceed {2.0 * bound.changes:.0f} for this epsilon, radius and "
+                f"no accuracy is guaranteed: n must exceed {2.0 * bound.changes:.0f} for this epsilon, radius and "
                 "resolution; the point may lie anywhere in the ball"
             )
         else:
@@ -176,15 +182,16 @@ class LatticeDraw(CalibratedMethod):
         return (promise, self._expectation(n, d))
 
     def _expectation(self, n: int, d: int) -> str:
-        """The time and memory to expect from public parameters: the run itself must not tell anything about its
-        trials.
+        """The expected time and memory, from public parameters.
+
+        The run itself must not reveal the number of its trials.
         """
         copy = 16 * n if d == 1 else 8 * n * d
         if d == 1:
             return f"expect one sort of the records ({self.seconds:.1g} s) and {copy / 2**20 + 1.0:.0f} MiB"
         return (
             f"expect about {self._sweeps} sweeps over the records ({self.seconds:.1g} s on one core) and "
-            f"{copy / 2**20 + 32.0:.0f} MiB; several times that where the budget barely suffices"
+            f"{copy / 2**20 + 32.0:.0f} MiB; several times as much if the budget barely suffices"
         )
 
     def predict(self, core_radius: float | None = None) -> Prediction:
@@ -200,9 +207,9 @@ class LatticeDraw(CalibratedMethod):
         if math.isfinite(bound.factor):
             loss = min(bound.loss(n * self.radius) / n - self.radius, loss)
         core_radius = core_radius or self.parameters.assumed_core_radius
-        # On the line the score is the score of the nearest point within the resolution, and a draw there is uniform. In
-        # more dimensions the resolution blurs records that coincide and hardly changes others: a sixteenth is in
-        # between, found by simulation.
+        # In one dimension the score of a point is the smallest score within the resolution, so it is 0 on an interval,
+        # in which the draw is uniform. In more dimensions the resolution changes the score only if records coincide;
+        # the factor 1/16 was found by simulation.
         error, square, lost = self._draw(core_radius, self.resolution if d == 1 else 0.0)
         blur = 0.0 if d == 1 else self.resolution / 16.0
         return Prediction(
@@ -216,20 +223,22 @@ class LatticeDraw(CalibratedMethod):
         )
 
     def _uneven(self, core_radius: float) -> float:
-        """If two fifths of the records lie elsewhere, the pull towards the median is less than a tenth of n in most of
-        the ball.
+        """The probability of a far point if two fifths of the records lie somewhere else.
+
+        The gradient then has a norm of less than n/10 in most of the ball.
         """
         volume = self.parameters.d * (math.log(self.radius) - math.log(1.5 * core_radius))
         return 0.5 * (1.0 + math.tanh(0.5 * (volume - 0.08 * self.mechanism.decay * self.parameters.size)))
 
     def _draw(self, core_radius: float, free: float, coincide: float = 0.0) -> tuple[float, float, float]:
-        """The mean and mean squared distance from the median, in core radii, of useful draws, and the share of useless
-        ones.
+        """The mean and the mean squared distance of useful draws from the median, in core radii, and the share of
+        useless draws.
 
-        The gradient of a cloud is twice the score over n. It grows with the distance t like c t/sqrt(1 + (c t)^2), with
-        the curvature c of the cloud, so its limit is one. The draw weighs distances by exp(-decay score) t^(d - 1) up
-        to the radius; the score is positive from the distance `free` on. A share of the records may coincide: within
-        the resolution they pull in proportion to the distance, and beyond it with full weight.
+        Twice the score, divided by n, is the norm of the gradient of a cloud, relative to n. At the distance t from the
+        median this norm is about c t/sqrt(1 + (c t)^2), where c is the curvature of the cloud. The density of the
+        distance of a draw is proportional to exp(-decay score) t^(d - 1), up to the radius. The score is zero up to the
+        distance `free`. A share of the records may coincide: their part of the gradient is proportional to the distance
+        within the resolution, and constant beyond the resolution.
         """
         n, d, c = self.parameters.size, self.parameters.d, cloud_curvature(self.parameters.d)
         logarithm = np.linspace(-12.0, math.log(self.radius) - math.log(core_radius), 2000)
@@ -247,8 +256,8 @@ class LatticeDraw(CalibratedMethod):
     def run(self, source: Source, tape: Tape) -> MethodResult:
         center = self.parameters.origin
         offset = self.mechanism.release(source, tape, center)
-        # Project onto the ball that contains all records. This moves the point no farther from any record, and is
-        # post-processing.
+        # The point is projected onto the ball that contains all records. This does not increase the distance to any
+        # record, and is post-processing.
         return MethodResult(center + onto_ball(offset, np.zeros_like(offset), self.radius))
 
 
@@ -269,7 +278,7 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LatticeDraw:
-    """A draw of bounded range epsilon costs rho = epsilon^2/8 and is epsilon-DP."""
+    """Calibrate a draw. A draw of bounded range epsilon costs rho = epsilon^2/8 and is epsilon-DP."""
     assert parameters.radius is not None
     assert parameters.resolution is not None
     mechanism = InverseSensitivity.of(math.sqrt(8.0 * rho), parameters)

@@ -2,7 +2,7 @@
 
 | paper | here | meaning |
 |---|---|---|
-| theta_0, Delta_hat | `Localized.center`, `.scale` | what localization releases |
+| theta_0, Delta_hat | `Localized.center`, `.scale` | the result of localization |
 | Theta_t | `VolumetricCenter` | the ball of localization, cut by the half-spaces so far |
 | tau | `VolumetricCenter.TAU` | the fraction of the volume that a cut removes |
 | k_ft | `cuts` | ceil(d log(kappa)/log(1/(1 - tau))), kappa = n sqrt(rho/d) + sqrt(d) |
@@ -55,16 +55,15 @@ Vector = NDArray[np.float64]
 # Shares of the budget. The choice is cheap, because it is made among points that are close together.
 LOCALIZATION, CUTS, SELECTION = 0.36, 0.62, 0.02
 
-# The cuts count as far from a median if the squared mean gradient of the last cuts exceeds this multiple of n^2, as for
-# `adaptive`.
+# A run counts as lost if the squared mean gradient of the last cuts exceeds this multiple of n^2, as in `adaptive`.
 LOST = 0.4
 
-# On the line the error is larger than the error of the late cuts' mean by this factor, because there are few cuts.
-# Simulated.
+# In one dimension the error is larger than the noise of the mean of the late cuts by this factor, because there are few
+# cuts. The factor was found by simulation.
 LINE = 1.36
 
-# The noise of the late cuts' mean at which half of its error comes from cuts that are not near the median, within a
-# ball of ten core radii. Simulated.
+# The noise of the mean of the late cuts at which half of the error comes from cuts that are not near the median, in a
+# ball of ten core radii. The number was found by simulation.
 UNSETTLED = 0.15
 
 # A window of cuts whose misfit exceeds this many standard deviations is not consistent with noise around a linear
@@ -112,18 +111,17 @@ class LocCuttingPlane(CalibratedMethod):
     def notes(self) -> tuple[str, ...]:
         return (
             *self.localization.doubts,
-            f"{self.cuts} cuts, each expected to remove tau = {VolumetricCenter.TAU:.3g} of the volume; should the set "
-            "collapse before, cutting stops at the same cost",
+            f"{self.cuts} cuts, each expected to remove tau = {VolumetricCenter.TAU:.3g} of the volume; if the set "
+            "collapses before, cutting stops and the cost is the same",
             "the sensitivity of the selection is in diameters of its candidates",
         )
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """Predict the error from the noise of the late cuts, and the runs that localization loses and that cuts do not
-        recover.
+        """Predict the error from the noise of the late cuts, and the share of lost runs.
 
-        All cuts together shrink the ball by the factor kappa. If many core radii are left, the gradients still agree on
-        a direction, and most such runs are seen to be lost. Fewer are seen if the gradients are noisier, and none if
-        the ball is the public one.
+        All cuts together shrink the ball by the factor kappa. If localization lost the median, the last gradients still
+        agree on a direction, and most such runs raise `ReleaseFailed`. Fewer do if the gradients are noisier, and none
+        do if the ball is the public ball.
         """
         d, localization = self.parameters.d, self.localization
         core_radius = core_radius or self.parameters.assumed_core_radius
@@ -133,8 +131,8 @@ class LocCuttingPlane(CalibratedMethod):
         failure = 1.0 - (1.0 - localization.failure(core_radius)) * arrives
         if localization.unpredictable:
             return Prediction(failure=failure)
-        # The noisier the cuts are and the larger the ball is, the fewer of the late cuts are near the median. In few
-        # dimensions even very noisy cuts do not lead far.
+        # With noisier cuts and a larger ball, fewer of the late cuts are near the median. In few dimensions even very
+        # noisy cuts do not lead far away.
         wild, most = (self.error / UNSETTLED) ** 2 * math.sqrt(ball / 10.0), d**0.6 * (ball / 10.0) ** 0.25
         unsettled = 1.0 + wild / (1.0 + wild / most)
         relative = useful_error((LINE if d == 1 else 1.0) * unsettled * cloud_error(self.error, d), d)
@@ -144,8 +142,7 @@ class LocCuttingPlane(CalibratedMethod):
             relative_error=relative,
             failure=failure,
             silent=silent * failure,
-            # The farther two clusters are apart, the more cuts are made before the smaller one is outside of the ball.
-            # Within a small ball a point between them is not as far away.
+            # If two clusters are far apart, many cuts are made before the smaller cluster lies outside of the ball.
             uneven=min(localization.rounds_of(core_radius) / 5.0, 1.0)
             * within(signal, 22.0 * math.sqrt(max(localization.rounds_of(core_radius) - 2.0, 0.1)), 2.5),
         )
@@ -164,9 +161,11 @@ class LocCuttingPlane(CalibratedMethod):
         return MethodResult(candidates[chosen], scale=found.scale, error_radius=error, notes=found.notes)
 
     def fail_if_lost(self, trail: Trail, found: Localized) -> None:
-        """Raises if the last cuts agree on a direction, because the median is then outside of the ball that was cut.
+        """Raise an error if the last gradients agree on a direction, because the median then lies outside of the ball
+        that was cut.
 
-        Near the median the unit vectors from both sides nearly cancel; seen from far away all unit vectors agree.
+        Near the median the unit vectors from different sides nearly cancel. Far away from the data all unit vectors
+        agree.
         """
         late = trail.gradients[-max(len(trail.gradients) // 4, 1) :]
         noise = trail.noises[-len(late) :]
@@ -194,9 +193,9 @@ class LocCuttingPlane(CalibratedMethod):
     def candidates(self, trail: Trail, origin: Vector, radius: float) -> list[Vector]:
         """Two estimates from the last cuts, or all centers if the profile says so.
 
-        A longer window has less noise, but reaches back to cuts at which the gradient was not yet linear. The released
-        values show whether a window is too long, so the candidates are the longest window that is consistent with its
-        noise and the next shorter one.
+        The mean over a longer window of cuts has less noise, but the window includes earlier cuts, at which the
+        gradient was not yet linear. The released values show whether a window is too long. So the candidates come from
+        the longest window that is consistent with its noise, and from the next shorter window.
         """
         windows = self.parameters.profile.selection_windows
         asked = len(trail.gradients)
@@ -209,8 +208,9 @@ class LocCuttingPlane(CalibratedMethod):
 
 @dataclass(frozen=True, eq=False)
 class Trail:
-    """What the cuts released: centers (the last one was not queried), noisy gradients at them, and the sigma of
-    each.
+    """The released values of the cuts: centers, noisy gradients at the centers, and the sigma of each gradient.
+
+    No gradient was queried at the last center.
     """
 
     centers: Vector
@@ -220,9 +220,9 @@ class Trail:
     def fit(self, last: int, origin: Vector, radius: float) -> tuple[Vector, float]:
         """The root of a linear gradient fitted to the last cuts, and the misfit in standard deviations of chi-square.
 
-        A single late cut says little, because its noise is as large as the gradient; together the late cuts have all of
-        their budget. The root is the mean center moved by one Newton step of the mean gradient, clipped to the extent
-        of the centers. The curvature is one number, the slope of the gradients against the centers.
+        A single late cut gives little information, because its noise is as large as the gradient, so the fit uses
+        several cuts. The root is the mean center plus one Newton step with the mean gradient, clipped to the extent of
+        the centers. The curvature is a single number, the slope of the gradients against the centers.
         """
         asked, d = self.gradients.shape
         window = slice(asked - last, asked)
@@ -243,7 +243,7 @@ class Trail:
 
 
 def check(parameters: PublicParameters) -> None:
-    """Accept the parameters; a radius and a resolution are all that this method needs."""
+    """Accept all parameters. This method only needs a radius and a resolution."""
 
 
 def _cuts(parameters: PublicParameters, n: int, rho: float) -> int:
@@ -254,7 +254,7 @@ def _cuts(parameters: PublicParameters, n: int, rho: float) -> int:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost of the localization rounds, of the cuts for the most records, and of the selection, whose eta does not
+    """The cost of localization, of the cuts for the largest number of records, and of the selection, whose eta does not
     depend on n.
     """
     numbers = localize.most_numbers(parameters) + _cuts(parameters, PRIVATE_RECORDS_MAX, rho) * parameters.d
@@ -263,7 +263,9 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
-    """Split rho between localization, cuts and selection; the printed selection weights have a cost of their own."""
+    """Split rho between localization, cuts and selection. The weights of the selection that the paper prints have their
+    own cost.
+    """
     profile = parameters.profile
     localization = localize.calibrate(parameters, LOCALIZATION * rho, parameters.failure_probability / 3.0)
     cuts = _cuts(parameters, parameters.size, rho)

@@ -1,11 +1,11 @@
-"""LocDPGD: localization, then noisy gradient descent within the small ball that it leaves. Proof: loc_dpgd.md.
+"""LocDPGD: localization finds a small ball, in which noisy gradient descent runs. Proof: loc_dpgd.md.
 
 | paper | here | meaning |
 |---|---|---|
 | R, r | `radius`, `resolution` | largest and smallest scale of interest |
-| theta_0, Delta_hat | `Localized.center`, `.scale` | what localization releases |
+| theta_0, Delta_hat | `Localized.center`, `.scale` | the result of localization |
 | Theta_0 | `Localized.radius` | 25 scale |
-| T_ft | `printed_steps` | max(1, ceil(n^2 rho/(256 d))); what is done lies between the profile's bounds |
+| T_ft | `printed_steps` | max(1, ceil(n^2 rho/(256 d))); the profile limits the actual number |
 | eta_ft | `step` | by the rule that the profile names; "printed" is 50 scale sqrt(d/(6 rho n^2)) |
 """
 
@@ -45,7 +45,8 @@ needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace", "add_remove"})
 sized = True
 
-# The steps of a run are longer in effect than the steps for the expected scale, by this factor. Simulated.
+# The scale varies from run to run, so the effective steps are longer than the steps for the expected scale by this
+# factor. The factor was found by simulation.
 _UNEQUAL = 1.62
 
 
@@ -68,7 +69,7 @@ class LocDpgd(CalibratedMethod):
 
     @property
     def burn_in(self) -> int:
-        """The number of steps before the average begins; they remove the error of the start."""
+        """The number of steps before the average begins. These steps remove the error of the start."""
         return math.floor(self.parameters.profile.fine_burn_in * self.gradient.releases)
 
     def step(self, scale: float) -> float:
@@ -103,11 +104,11 @@ class LocDpgd(CalibratedMethod):
                 f"{1.0 - 2.0 * self.parameters.failure_probability:.3g}"
             )
         else:
-            verdict = "it is not met: nothing is proved at this n, although far fewer records do in practice"
+            verdict = "it is not met: nothing is proved at this n, although far fewer records suffice in practice"
         notes = [
             *localization.doubts,
             f"utility theorem, constants explicit, requires n >= {required:.3g}: {verdict}",
-            f"lower bound: any method needs n of the order of sqrt(d)/epsilon = {math.sqrt(d) / epsilon:.2g} "
+            f"lower bound: every method needs n of the order of sqrt(d)/epsilon = {math.sqrt(d) / epsilon:.2g} "
             "(an order of magnitude: its constants are unknown)",
         ]
         if steps < self.printed_steps:
@@ -118,10 +119,11 @@ class LocDpgd(CalibratedMethod):
         return tuple(notes)
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """Predict the error from the noise of averaged steps on a curved F, and the runs that localization loses.
+        """Predict the error from the noise of averaged steps, and the share of runs in which localization loses the
+        median.
 
-        Most lost runs end anywhere. With more rounds, and in more dimensions, more of them end at the border of the
-        ball, and these fail.
+        Most lost runs end at an arbitrary point. With more rounds and in more dimensions, more of the lost runs end at
+        the border of the ball, where they raise `ReleaseFailed`.
         """
         d, localization = self.parameters.d, self.localization
         core_radius = core_radius or self.parameters.assumed_core_radius
@@ -145,11 +147,11 @@ class LocDpgd(CalibratedMethod):
         )
 
     def _uneven(self, core_radius: float) -> float:
-        """With two clusters the found scale is their distance, so the steps are too long by this factor, and so is
-        their noise.
+        """The probability of a far point if two fifths of the records lie somewhere else.
 
-        Simulated for radii of 10 to 1000 core radii: the number of records that is needed grows with the square of that
-        distance.
+        With two clusters, localization takes their distance as the scale, so the steps and the noise are too large. In
+        simulations with radii of 10 to 1000 core radii, the number of records that is needed grows with the square of
+        this distance.
         """
         signal = signal_of(self.parameters, self.cost.rho)
         return within(signal, 0.3 * (self.localization.radius / core_radius) ** 2, 1.5)
@@ -166,16 +168,16 @@ class LocDpgd(CalibratedMethod):
 
 
 def check(parameters: PublicParameters) -> None:
-    """Accept the parameters; a radius and a resolution are all that this method needs."""
+    """Accept all parameters. This method only needs a radius and a resolution."""
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost of the rounds of localization and of the most steps that the profile allows."""
+    """The cost of localization and of the largest number of steps that the profile allows."""
     return Gaussian.cap(rho, localize.most_numbers(parameters) + parameters.profile.fine_steps_most * parameters.d)
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocDpgd:
-    """Half of rho for localization and half for fine-tuning, as printed."""
+    """Give half of rho to localization and half to fine-tuning, as in the paper."""
     n, d, profile = sensitivity_gain(parameters) * parameters.size, parameters.d, parameters.profile
     localization = localize.calibrate(parameters, rho / 2.0, parameters.failure_probability / 2.0)
     printed = max(1, math.ceil(n * n * rho / (256.0 * d)))

@@ -2,12 +2,12 @@
 
 | paper | here | meaning |
 |---|---|---|
-| Delta_hat | `scale` | what `find_radius` found |
+| Delta_hat | `scale` | the result of `find_radius` |
 | k_wu | `rounds` | ceil(log2(R/scale)), known once the scale is released |
 | T_wu | `localization_steps` | noisy gradients of a round |
 | rad_t | `reach` | how far the median can be from the point of round t |
 | eta_t | `step` | by the rule that the profile names |
-| Theta_loc | `Localized.radius` | 25 scale: with high probability the median is that near |
+| Theta_loc | `Localized.radius` | 25 scale: with high probability the median lies within this distance |
 """
 
 from __future__ import annotations
@@ -36,18 +36,15 @@ __all__ = ["Localize", "Localized", "calibrate", "cap", "most_numbers", "name"]
 
 name = "localize"
 
-# A round halves the reach and adds 12 scales. The limit of the reach is 24 scales; after k_wu rounds it differs from
-# that by at most 1.
+# A round halves the reach and adds 12 scales. So the reach converges to 24 scales, and after k_wu rounds it is at most
+# 25 scales.
 ADDED = 12.0
 FINAL = 25.0
 
 
 @dataclass(frozen=True, eq=False)
 class Localized:
-    """A ball that contains the median with high probability:
-
-    `radius` around `center`. `scale` is the scale of the data.
-    """
+    """A ball that contains the median with high probability, and the scale of the data."""
 
     center: NDArray[np.float64]
     scale: float
@@ -57,7 +54,7 @@ class Localized:
 
 @dataclass(frozen=True, eq=False)
 class Localize(Calibrated):
-    """A calibrated localization: half of the budget finds the radius, half descends."""
+    """A calibrated localization. Half of the budget is for the search of the radius, and half for the descent."""
 
     parameters: PublicParameters
     finder: FindRadius
@@ -79,13 +76,14 @@ class Localize(Calibrated):
         return _rounds(self.radius, scale)
 
     def gradient(self, rounds: int) -> NoisyGradient:
-        """The gradient whose budget is the descent's, divided evenly among the steps of this many rounds."""
+        """The noisy gradient. The budget of the descent is divided evenly among the steps of this number of rounds."""
         return NoisyGradient.of("localization", self.rho, self.parameters, releases=rounds * self.steps)
 
     @property
     def descent_cost(self) -> PrivacyCost:
-        """An upper bound for any number of rounds: each number is calibrated to rho, on a lattice with sigma of 2^30
-        units or more.
+        """An upper bound on the cost of the descent for any number of rounds.
+
+        For each number of rounds, the descent is calibrated to rho, with a sigma of at least 2^30 lattice units.
         """
         return Gaussian.cap(self.rho, max(self.most_rounds, 1) * self.steps * self.parameters.d)
 
@@ -102,44 +100,41 @@ class Localize(Calibrated):
         return self.finder.passes + self.most_rounds * self.steps
 
     def rounds_of(self, core_radius: float) -> float:
-        """The approximate number of rounds for data with this core radius; their scale is about twice the core
-        radius.
-        """
+        """The approximate number of rounds for data with this core radius."""
         return max(math.log2(self.radius) - math.log2(core_radius) - 1.0, 0.0)
 
     def scale_of(self, core_radius: float) -> float:
-        """The approximate scale that is found: above one dimension, pairs are hardly farther apart than sqrt(2) core
-        radii.
+        """The approximate scale that is found. In more than one dimension, pairs are about sqrt(2) core radii apart.
 
-        The scale is rounded up on the grid, by a factor of sqrt(2) on average, and clouds with heavy tails have a
-        larger one. Simulated, like all numbers of predictions here: `benches/calibration.py --methods`.
+        The scale is rounded up to the grid, by a factor of sqrt(2) on average. Clouds with heavy tails have a larger
+        scale. The numbers of this prediction were found by simulation: `benches/calibration.py --methods`.
         """
         return (2.4 + 1.5 / self.parameters.d) * core_radius
 
     def whole(self, core_radius: float) -> bool:
-        """Whether the ball that is left is the whole public ball: then no run can lose the median or notice that it
-        did.
-        """
+        """Whether the localized ball is the whole public ball. Then localization cannot lose the median."""
         return FINAL * self.scale_of(core_radius) >= self.radius
 
     def failure(self, core_radius: float) -> float:
         """The approximate probability that a round loses the median of data with this core radius.
 
-        There is a border for the noise relative to the reach of a round: below it all rounds succeed, above it one of
-        them fails. The border is lower with more rounds, and sharper with more released numbers. If the ball is the
-        whole public ball, less is lost.
+        There is a threshold for the noise relative to the reach of a round. Below the threshold all rounds succeed, and
+        above it one of them fails. The threshold is lower with more rounds, and sharper with more released numbers.
         """
         rounds, d = max(self.rounds_of(core_radius), 4.0), self.parameters.d
         noise = math.sqrt(2.0 * d * rounds / self.rho) / (sensitivity_gain(self.parameters) * self.parameters.size)
         border = 1.55 if self.whole(core_radius) else 0.58 + 3.2 / rounds
         kept = within(noise, border, math.sqrt(d * rounds))
-        # A search by pairs returns a wrong scale rather than nothing, and a wrong scale does little harm.
+        # A search by pairs that fails usually returns a wrong scale, which does little harm, so its failures are not
+        # counted.
         missed = 0.0 if self.parameters.profile.radius_search == "pair counts" else self.finder.failure
         return 1.0 - (1.0 - missed) * kept
 
     @property
     def unpredictable(self) -> bool:
-        """Whether no round arrives although there are enough records, or the printed number of steps is too small."""
+        """Whether no prediction is possible: rounds cannot reach the median although there are enough records, or the
+        number of steps in the paper is too small.
+        """
         enough = self.parameters.size >= self.sufficient
         return self.starves if enough else self.parameters.profile.localization_step == "printed"
 
@@ -154,8 +149,8 @@ class Localize(Calibrated):
     def required(self) -> float:
         """The smallest n for which the proof keeps the median within reach, with explicit constants (localize.md).
 
-        It is infinite if no n suffices: the step that the paper prints falls with n, and the steps of a round then
-        cannot cover its reach before the noise is small enough.
+        It is infinite if no n suffices. The step of the paper decreases with n, so with many records the steps of a
+        round may be too short to cover the reach.
         """
         powers = (round(2.0 ** (i / 8.0)) for i in range(8, 8 * 50))
         descent = next((n for n in powers if self.shrinks(n)), math.inf)
@@ -164,13 +159,15 @@ class Localize(Calibrated):
     def shrinks(self, n: int) -> bool:
         """Whether the inequality of the proof holds at this n.
 
-        The printed step becomes too short if there are too many records.
+        With the step of the paper it does not hold for very large n, because the step becomes too short.
         """
         return self.excess(n) <= self.finder.search.held - 0.5
 
     @property
     def sufficient(self) -> float:
-        """The smallest n for which localization worked in simulations: far fewer records than the proof requires."""
+        """The smallest n for which localization worked in simulations. It is far smaller than the n that the proof
+        requires.
+        """
         drift = math.sqrt(2.0 * self.parameters.d * max(self.most_rounds, 1) / self.rho) / sensitivity_gain(
             self.parameters
         )
@@ -185,23 +182,27 @@ class Localize(Calibrated):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What may go wrong at this n, as notes of a plan."""
+        """Warnings about this n, as notes of a plan."""
         doubts = []
         if self.parameters.size < self.sufficient:
             doubts.append(f"n is too small: localization is likely lost below n = {self.sufficient:.3g}")
         elif self.starves:
-            doubts.append("localization cannot arrive: its step shrinks with n, and all steps of a round fall short")
+            doubts.append(
+                "localization cannot reach the median: its step shrinks with n, and the steps of a round are too short"
+            )
         if self.finder.search.asked > 0.85:
             doubts.append(
                 f"the radius must hold {self.finder.search.asked:.0%} of the records: with more than "
-                f"{1.0 - self.finder.search.asked:.0%} of outliers it is theirs, and the error larger than predicted"
+                f"{1.0 - self.finder.search.asked:.0%} of outliers the radius depends on the outliers, and the "
+                "error is larger than predicted"
             )
         return tuple(doubts)
 
     def fail_if_lost(self, found: Localized, last: NDArray[np.float64]) -> None:
-        """Raises if a descent within the localized ball ended at its border, because the median is then somewhere else.
+        """Raise an error if a descent in the localized ball ended at the border of the ball, because the median then
+        lies outside.
 
-        The last iterate is private already, so this is post-processing.
+        The last iterate is already released, so this is post-processing.
         """
         if found.radius < self.radius and math.dist(last, found.center) > 0.98 * found.radius:
             raise ReleaseFailed(
@@ -228,7 +229,7 @@ class Localize(Calibrated):
 
 
 def most_numbers(parameters: PublicParameters) -> int:
-    """The most numbers that are released, whatever the number of records: the search's queries and the gradients."""
+    """The largest number of released values for any number of records, in the search and in the descent."""
     radii = find_radius.grid(*find_radius.scales(parameters))
     rounds = max(1, _rounds(*find_radius.scales(parameters)))
     return NoisyBisection.queries(0, len(radii)) + rounds * parameters.profile.localization_steps * parameters.d
@@ -239,12 +240,12 @@ def _rounds(radius: float, scale: float) -> int:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost bound for every number of records."""
+    """An upper bound on the cost, which holds for every number of records."""
     return Gaussian.cap(rho, most_numbers(parameters))
 
 
 def calibrate(parameters: PublicParameters, rho: float, failure_probability: float | None = None) -> Localize:
-    """Half of rho for the radius and half for the descent, as printed."""
+    """Give half of rho to the search for the radius and half to the descent, as in the paper."""
     radius, _ = find_radius.scales(parameters)
     beta = parameters.failure_probability if failure_probability is None else failure_probability
     finder = find_radius.calibrate(parameters, rho / 2.0, beta / 2.0)
