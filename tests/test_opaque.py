@@ -133,6 +133,6 @@ def test_a_stream_of_hidden_randomness_is_used_once():
 def test_noise_for_one_value_is_refused_for_a_vector():
     tape, exact = Tape.draw(bytes(32)), POINTS.answer(Statistic("gradient", theta=np.zeros(2), bits=20))
     for draw in (tape.laplace, tape.geometric):
-        with pytest.raises(ValueError, match="vector of one"):
+        with pytest.raises(ValueError, match="vector of length one"):
             draw("test", exact, (1, 2**20))
         draw("test", exact.pick(0), (1, 2**20))

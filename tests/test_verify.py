@@ -320,7 +320,7 @@ def test_a_cap_above_the_budget_is_named_even_if_everything_else_follows_it(rele
         ('{"format": "dpmedian-record/9"}', "reads 'dpmedian-record/1'"),
         ('{"format": "dpmedian-record/1", "outcome": "sold"}', "outcome must be one of"),
         ('{"format": "dpmedian-record/1", "outcome": "planned"}', "no entry"),
-        ('{"format": 1, "format": 2}', "'format' stands twice"),
+        ('{"format": 1, "format": 2}', "'format' occurs twice"),
         ('{"format": NaN}', "NaN is not a number"),
         ('{"format": 1e999}', "1e999 is not a number"),
         ('{"format": ' * 100_000, "not JSON"),

@@ -257,7 +257,7 @@ class PrivacyCost:
         Raises
         ------
         ValueError
-            If there is a `delta0`. From "replace" to "add_remove", because the release may reveal the number of records.
+            If there is a `delta0`. From "replace" to "add_remove", because it may reveal the number of records.
         """
         if neighbours_of(neighbours) == self.neighbours:
             return self
