@@ -101,7 +101,7 @@ def test_a_session_answers_within_its_block_and_is_charged_once():
     with session:
         assert session.tape() is session.tape()
         assert session.part(PrivacyCost(mu_squared=0.5), b"a") is not session.tape()
-        with pytest.raises(RuntimeError, match="label of its own"):
+        with pytest.raises(RuntimeError, match="must have a different label"):
             session.part(PrivacyCost(mu_squared=0.5), b"a")
     for query in (session.tape, lambda: session.part(session.cost, b"b")):
         with pytest.raises(RuntimeError, match="after its block has ended"):

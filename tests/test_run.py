@@ -416,13 +416,13 @@ def test_the_tape_of_a_building_block_is_capped(monkeypatch):
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1000.0, "delta": 1e-6}, {"epsilon": 1.0, "delta": 0.5}, {"rho": 100.0}])
 def test_a_budget_that_promises_next_to_nothing_warns(budget):
-    with pytest.warns(dpmedian.WeakPrivacyWarning, match="next to nothing") as caught:
+    with pytest.warns(dpmedian.WeakPrivacyWarning, match="almost nothing") as caught:
         dpmedian.geometric_median(POINTS, **budget, method="dpgd", radius=10.0)
     assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_building_blocks_warn_of_weak_budgets_too():
-    blocks, weak = dpmedian.building_blocks, pytest.warns(dpmedian.WeakPrivacyWarning, match="next to nothing")
+    blocks, weak = dpmedian.building_blocks, pytest.warns(dpmedian.WeakPrivacyWarning, match="almost nothing")
     with weak:
         blocks.above_threshold([1, 9], 5, sensitivity=1, epsilon=100.0)
     with weak:

@@ -276,7 +276,7 @@ def test_a_plan_of_units_wants_their_ids():
     with pytest.raises(ValueError, match="for single records"):
         records.run(rows, unit=ids)
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="the unit 'person', and the ids are those of 'device'"):
+    with pytest.raises(ValueError, match="the unit 'person', but the ids are for 'device'"):
         plan.run(rows, unit=pandas.Series(ids, name="device"))
     with pytest.raises(ValueError, match="unit_reduce must be one of"):
         plan.run(rows, unit=ids, unit_reduce="mode")

@@ -1,8 +1,9 @@
-"""The experiment of the paper's figure: the loss ratio against the public radius, beside the published curve.
+"""The experiment of the figure in the paper: the loss ratio as a function of the public radius, with the published
+curve.
 
 Data: 90 % of the records are normal around a random point at distance 50 from the origin, 10 % are uniform in the ball
-of radius 100. The data do not depend on the radius R that the methods are given, and the loss of a good method does not
-depend on it either. The loss ratio is F(released)/F(median), where F is the sum of distances. Data are simulated, so
+of radius 100. The data do not depend on the radius R that the methods get, and the loss of a good method does not
+depend on R either. The loss ratio is F(released)/F(median), where F is the sum of distances. Data are simulated, so
 runs are seeded.
 """
 
@@ -70,7 +71,9 @@ CURVES = (
 
 @dataclass(frozen=True)
 class Experiment:
-    """The settings of the figure. The sigma of the inliers is that of the authors' code; their text has 0.01."""
+    """The settings of the figure. The sigma of the inliers is that of the authors' code. The text of the paper has
+    0.01.
+    """
 
     n: int = 3000
     d: int = 200
@@ -91,7 +94,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Run:
-    """One release; the loss ratio of a failed release is NaN."""
+    """One release. The loss ratio of a failed release is NaN."""
 
     method: str
     profile: str
@@ -145,7 +148,7 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
     work = [made.calibrated.passes for made in plans]
     runs = []
     with warnings.catch_warnings(), Progress(math.fsum(work) * experiment.repeats, progress) as meter:
-        # The data are simulated, so a seed harms nobody.
+        # The data are simulated, so a seed does no harm.
         warnings.simplefilter("ignore", InsecureSeedWarning)
         for repeat in range(experiment.repeats):
             points = simulate(experiment, repeat)
@@ -165,9 +168,9 @@ def run(experiment: Experiment, progress: bool | None = None) -> list[Run]:
 def _released(
     made: Plan, points: NDArray[np.float64], seed: int, pulse: Callable[[float], object]
 ) -> MethodResult | None:
-    """What the method released, or None if it failed.
+    """The result of the method, or None if it failed.
 
-    The runner is called without the plan's refusal of useless releases, because the figure shows those, too.
+    Useless releases are not refused here, because the figure shows them, too.
     """
     try:
         session = Session(made.cost, method=made.method, seed=seed)
@@ -187,7 +190,7 @@ def write(runs: Iterable[Run], path: Path) -> None:
 
 
 def _quartiles(runs: Sequence[Run]) -> tuple[float, float, float]:
-    """The quartiles of the loss ratio; a failed release counts as infinite."""
+    """The quartiles of the loss ratio. A failed release counts as infinite."""
     ratios = [math.inf if math.isnan(run.loss_ratio) else run.loss_ratio for run in runs]
     low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75], method="nearest")
     return float(low), float(middle), float(high)

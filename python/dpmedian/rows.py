@@ -19,8 +19,8 @@ _FACTS = ("error_radius", "scale", "size", "outcome", "reason", "notes")
 def row_names(columns: Sequence[str], sphere: bool = False) -> list[str]:
     """The names of a row: the coordinates, the ends of their 95 % intervals, and the other values of a release.
 
-    The coordinates keep their names. If a coordinate has the name of another value, the latter gets `release_` in front
-    of it, as often as needed.
+    The coordinates keep their names. If a coordinate has the name of another value, the name of the other value gets
+    the prefix `release_`, as often as needed.
     """
     names = list(columns)
     intervals = [f"{name}_{end}" for name in columns for end in ("low", "high")]
@@ -32,11 +32,11 @@ def row_names(columns: Sequence[str], sphere: bool = False) -> list[str]:
 
 
 def row_of(value: Release | ReleaseFailed, columns: Sequence[str], sphere: bool = False) -> list[Any]:
-    """The values of one release in the order of `row_names`; a value that does not exist is None.
+    """The values of one release in the order of `row_names`. A value that does not exist is None.
 
-    The outcome is "released" or "failed", the reason says why there is no point, and the notes say what limits the
-    use of one. The size is the public number of records, or the noisy number if the number is private. On the sphere
-    the error radius is also given in kilometers.
+    The outcome is "released" or "failed". The reason explains why there is no point, and the notes state the limits of
+    a point. The size is the public number of records, or the noisy number if the number is private. On the sphere the
+    error radius is also given in kilometers.
     """
     d = len(columns)
     distance: list[float | None] = [None] if sphere else []
@@ -52,7 +52,7 @@ def row_of(value: Release | ReleaseFailed, columns: Sequence[str], sphere: bool 
 
 
 def csv_text(rows: Iterable[Sequence[Any]], names: Sequence[str]) -> str:
-    """Comma-separated values with a header; a value that does not exist is an empty cell."""
+    """Comma-separated values with a header. A value that does not exist is an empty cell."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([names, *rows])
     return text.getvalue().removesuffix("\n")

@@ -1,4 +1,6 @@
-"""The one runner: check, charge, create a capped tape, run, mark. Plans, groups and building blocks use it."""
+"""The runner for plans, groups and building blocks: it checks, charges, creates a capped tape, runs, and marks the
+entry.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ __all__ = [
     "require_unit",
 ]
 
-# Larger budgets are probably mistakes: an event becomes e^20 times as likely, or one record in a hundred is shown.
+# Larger budgets are probably mistakes. With epsilon = 20 an event may become e^20 times as likely, and with delta =
+# 0.01 one of a hundred records may be shown.
 _WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
 # Two sums of the same costs differ by less than this, relative to themselves.
 _ROUNDING = 1.0 + 1e-9
@@ -57,31 +60,31 @@ class Runnable(Protocol[Value_co]):
 
 
 def check_nonfinite(nonfinite: str, parameters: PublicParameters) -> None:
-    """Raises if records that are not finite cannot be treated like this because the number of records is public."""
+    """Raise an error if records that are not finite cannot be dropped because the number of records is public."""
     if nonfinite == "drop" and not parameters.private_size:
         raise ValueError(
-            "nonfinite='drop' changes the number of records, which neighbours='replace' takes for public: use "
+            "nonfinite='drop' changes the number of records, which is public with neighbours='replace': use "
             "nonfinite='center', or neighbours='add_remove'"
         )
 
 
 def refuse_if_elsewhere(calibrated: Runnable[object], source: Source) -> None:
-    """Raises, before anything is spent, if the run makes thousands of queries and the records are not in this
+    """Raise an error, before anything is spent, if the run makes thousands of queries and the records are not in this
     process.
     """
     if calibrated.needs_local_records and source.local is None:
         raise ValueError(
-            "this method asks for exact scores thousands of times, which takes all records in this process: load them "
-            "into one array, or choose a method that asks in rounds, such as 'adaptive'"
+            "this method computes thousands of exact scores and needs all records in this process: load the records "
+            "into one array, or choose another method, such as 'adaptive'"
         )
 
 
 class Session:
-    """A budget that is charged once; only a session creates tapes.
+    """A budget that is charged once. Only sessions create tapes.
 
-    A session checks the ledger when it is created and charges the full cost when its block begins. It creates tapes
-    that release no more than was charged, and marks in the ledger how the block ended. The cost stays charged, however
-    the block ends.
+    A session checks the ledger when it is created, and charges the full cost when its `with` block begins. It creates
+    tapes that release no more than was charged. At the end it marks in the ledger how the block ended. The cost stays
+    charged in every case.
     """
 
     def __init__(
@@ -109,7 +112,7 @@ class Session:
     def __enter__(self) -> Session:
         """Charge the cost."""
         if self._state != "ready":
-            raise RuntimeError("a session is charged once: make another one")
+            raise RuntimeError("a session is charged once: create a new session")
         _warn_if_weak(self.cost)
         self._outcome = self._spending.__enter__()
         self._state = "open"
@@ -118,7 +121,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Mark how the block ended. An exception that it raised is passed on."""
+        """Mark how the block ended. An exception in the block is passed on."""
         self._state = "closed"
         if isinstance(error, ReleaseFailed) and error is not self._failure:
             # Another release failed in this block. What it ran says nothing about what this session has released.
@@ -138,35 +141,35 @@ class Session:
         return failed
 
     def require_open(self) -> None:
-        """Raise unless the cost is charged and the block has not ended."""
+        """Raise an error unless the cost is charged and the block has not ended."""
         if self._state != "open":
             when = "before its block begins" if self._state == "ready" else "after its block has ended"
             raise RuntimeError(f"a session answers no query {when}: use it as `with session(...) as s:`")
 
     def tape(self) -> Tape:
-        """Return the tape, whose releases cost at most what was charged."""
+        """Return the tape. Its releases cost at most the charge."""
         self.require_open()
         if self._tape is None:
             self._tape = capped_tape(self.cost, self._key)
         return self._tape
 
     def part(self, cost: PrivacyCost, label: bytes) -> Tape:
-        """Return a tape of its own for a part of the run, such as a group.
+        """Return a new tape for a part of the run, such as a group.
 
-        The caller must prove what all parts cost together, which is what the session was charged. A label is used once,
-        because the noise of a seeded part is derived from it.
+        The caller must prove that all parts together cost at most the charge of the session. A label can be used once,
+        because the noise of a seeded part is derived from its label.
         """
         self.require_open()
         with self._lock:
             if label in self._labels:
-                raise RuntimeError("every part of a session has a label of its own")
+                raise RuntimeError("every part of a session must have a different label")
             self._labels.add(label)
         key = None if self._key is None else hashlib.sha256(b"dpmedian group" + self._key + label).digest()
         return capped_tape(cost, key)
 
     @property
     def trace(self) -> Trace:
-        """What was released so far."""
+        """The trace of all releases so far."""
         return Trace([]) if self._tape is None else trace_of(self._tape)
 
     def run(
@@ -181,16 +184,16 @@ class Session:
     ) -> Result:
         """Run calibrated stages on the points, in a block of this session.
 
-        An error before the charge depends on public parameters, on the shape (if the number of records is private, on
-        the dimension only), or, if `nonfinite` is "raise", on values that only the curator sees. After the charge a
-        failure is an output, and every error says that the cost is spent. `finish` is post-processing that turns the
-        result into what the caller gets, and may fail, too. `failing` completes a failure. Both run before the entry of
-        the ledger is marked, so that the ledger gets the digest of the record.
+        An error before the charge depends only on public parameters and on the shape (on the dimension only, if the
+        number of records is private). If `nonfinite` is "raise", it may also depend on values, because only the curator
+        sees the error. After the charge a failure is an output, and every error states that the cost is spent. `finish`
+        is post-processing that converts the result for the caller; it may fail, too. `failing` completes a failure.
+        Both run before the entry of the ledger is marked, so that the ledger gets the digest of the audit record.
         """
         require_fit(data, parameters)
         if self.cost.neighbours != parameters.neighbours:
             raise ValueError(
-                f"the cost is for neighbours = {self.cost.neighbours!r}, the run for {parameters.neighbours!r}"
+                f"the cost is for neighbours = {self.cost.neighbours!r}, but the run is for {parameters.neighbours!r}"
             )
         with Progress(calibrated.passes, progress) as meter:
             source = data.source(parameters, meter)
@@ -207,18 +210,22 @@ class Session:
         return result
 
     def keep(self, result: object) -> None:
-        """Store the result of the block for the ledger: if it has an audit record, the entry gets its digest."""
+        """Store the result of the block for the ledger. If the result has an audit record, the entry gets its
+        digest.
+        """
         self._outcome.value = result
 
     def weighted(self, source: Source, parameters: PublicParameters) -> Source:
-        """Return the records with their weights, rounded by hidden coins, if the parameters have weights."""
+        """Return the records with their weights, rounded by hidden coins. Without weights, the records are
+        unchanged.
+        """
         if not parameters.weighted:
             return source
         return source.weighted(Coins.of(self.tape().hidden()))
 
     @contextlib.contextmanager
     def spent(self) -> Iterator[None]:
-        """Make every error in this block of the package's own code say that the cost is spent."""
+        """Convert every error in this block to an error which states that the cost is spent."""
         try:
             yield
         except ReleaseFailed:
@@ -228,18 +235,18 @@ class Session:
 
 
 def _warn_if_weak(cost: PrivacyCost) -> None:
-    """Warn of a cost that protects little. A cost in rho is judged by its epsilon at the delta that counts as weak."""
+    """Warn of a cost that gives little protection. A cost in rho is judged by its epsilon at delta = 0.01."""
     epsilon = cost.epsilon if cost.epsilon is not None else cost.epsilon_at(_WEAK_DELTA)
     if epsilon >= _WEAK_EPSILON or (cost.delta or cost.delta0) >= _WEAK_DELTA:
         warn_caller(
-            f"the budget {cost} promises next to nothing: usual values are epsilon up to 10, rho up to 1, and delta "
+            f"the budget {cost} guarantees almost nothing: usual values are epsilon up to 10, rho up to 1, and delta "
             "far below 1/n",
             WeakPrivacyWarning,
         )
 
 
 def check_name(name: object) -> None:
-    """Raises unless it is text or None, because a record with another name could not be read back."""
+    """Raise an error unless the name is text or None, because a record with another name could not be read."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a string, got {name!r} of type {type(name).__name__}")
     if name is not None:
@@ -247,23 +254,25 @@ def check_name(name: object) -> None:
 
 
 def require_unit(found: str, planned: str, *, given: bool) -> None:
-    """Raises unless the records have the plan's unit. Ids whose column has no name take the plan's unit."""
+    """Raise an error unless the records have the unit of the plan. Ids whose column has no name get the unit of the
+    plan.
+    """
     if found == planned or (given and found == UNNAMED and planned != RECORD):
         return
     if planned == RECORD:
-        raise ValueError(f"this plan is for single records: make one with unit={found!r} for one record per {found!r}")
+        raise ValueError(
+            f"this plan is for single records: make a plan with unit={found!r} for one record per {found!r}"
+        )
     if found == RECORD:
         raise ValueError(
-            f"this plan protects whole units {planned!r}: say which rows belong to which, unit=ids or the name of a "
-            "column; where every row is a unit of its own, unit=range(len(points))"
+            f"this plan protects whole units {planned!r}: pass the unit of each row, unit=ids or the name of a "
+            "column; if every row is a different unit, unit=range(len(points))"
         )
-    raise ValueError(
-        f"this plan is for the unit {planned!r}, and the ids are those of {found!r}: use one name for both"
-    )
+    raise ValueError(f"this plan is for the unit {planned!r}, but the ids are for {found!r}: use one name for both")
 
 
 def require_fit(data: Dataset, parameters: PublicParameters) -> None:
-    """Raises, before anything is spent, unless the dataset fits these parameters."""
+    """Raise an error, before anything is spent, unless the dataset fits these parameters."""
     require_options(data, parameters)
     require_unit(data.unit, parameters.unit, given=data.has_ids)
     data.require_ids(parameters.neighbours)
@@ -274,9 +283,11 @@ def require_fit(data: Dataset, parameters: PublicParameters) -> None:
 
 
 def require_options(data: Dataset, parameters: PublicParameters) -> None:
-    """Raises unless the rows of the dataset became records in the way that the parameters state."""
+    """Raise an error unless the rows of the dataset became records with the options of these parameters."""
     check_nonfinite(data.nonfinite, parameters)
     for option in SHARED:
         own, planned = getattr(data, option), getattr(parameters, option)
         if own != planned:
-            raise ValueError(f"this plan has {option} = {planned!r}, and the dataset has {own!r}: use one for both")
+            raise ValueError(
+                f"this plan has {option} = {planned!r}, but the dataset has {own!r}: use the same value for both"
+            )

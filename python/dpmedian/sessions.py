@@ -1,9 +1,8 @@
-"""`session` is the guarded way to write a mechanism of your own, from noisy answers under one charged budget.
+"""`session` is for mechanisms of your own: it gives noisy answers to queries under one charged budget.
 
-Every answer of a session is a sum over records, released with exact Gaussian noise on an integer lattice. The session
-is charged once, in full, when its block begins; the tape refuses a query that would exceed the charge. What is computed
-from the answers, and which query comes next, is post-processing: adaptive composition of Gaussian releases whose noise
-is chosen from earlier answers costs no more than the cap (mechanisms/spender.md).
+Every answer of a session is a sum over records with discrete Gaussian noise. The whole budget is charged once, when the
+`with` block begins, and the tape refuses a query that would exceed the charge. The choice of the next query and its
+noise may depend on earlier answers; mechanisms/spender.md proves that this costs no more than the cap.
 """
 
 from __future__ import annotations
@@ -37,10 +36,11 @@ __all__ = ["NoisyValue", "QuerySession", "SessionExceeded", "session"]
 
 Vector = NDArray[np.float64]
 
-# The most numbers that a session releases: the charge contains the discretization of the noise of all of them.
+# The largest number of values that a session can release. The charge contains the discretization of the noise of all of
+# them.
 _NUMBERS_MAX = 2**30
 
-# The budget is calibrated to within 1e-11, and the cost of a query is rounded up: a query costs this much less.
+# The relative amount by which the cost of a query is reduced, so that parts of the budget fit it despite rounding.
 _ROUNDING = 1e-9
 
 
@@ -52,15 +52,15 @@ class NoisyValue(NamedTuple):
 
 
 class SessionExceeded(ValueError):
-    """A query costs more than is left of its session. Nothing was released, and the session goes on."""
+    """A query costs more than is left of its session. Nothing was released, and the session can be used further."""
 
 
 class QuerySession:
     """Noisy answers under one budget: `with dpmedian.session(points, rho=0.1) as s:`.
 
-    Neighbors: those of the session. Sensitivity: that of the statistic of each query, which the answer itself carries
-    to the tape, which draws the noise. Cost: the whole budget, charged when the block begins, for any queries. Failure:
-    a query that costs more than is left raises `SessionExceeded` and releases nothing.
+    Neighbors: the relation of the session. Sensitivity: each query has the sensitivity of its statistic, which the tape
+    takes from the answer. Cost: the whole budget, charged when the block begins, for any queries. Failure: a query that
+    costs more than is left raises `SessionExceeded` and releases nothing.
 
     If the dataset has scales, points and thresholds of ranks are in the units of the data, and radii, lengths and
     answers are in units of the scales.
@@ -87,7 +87,7 @@ class QuerySession:
         self._runner.__enter__()
         try:
             self._source = self._runner.weighted(source, self._parameters)
-        except BaseException as error:  # Even then the entry of the charge gets a final state.
+        except BaseException as error:  # The entry of the charge gets a final state in this case, too.
             self._runner.__exit__(type(error), error, error.__traceback__)
             raise
         return self
@@ -116,7 +116,7 @@ class QuerySession:
 
     @property
     def trace(self) -> Trace:
-        """What was released so far, as data."""
+        """All releases of the session so far."""
         return self._runner.trace
 
     @documented
@@ -126,9 +126,10 @@ class QuerySession:
         Parameters
         ----------
         center : d numbers, optional
-            The center. Without center and radius all records are counted, if their number is private.
+            The center. Without center and radius all records are counted; this is possible only if their number is
+            private.
         radius : float, optional
-            The radius, which must be finite; a record at this distance counts.
+            The radius, which must be finite. A record at this distance is counted.
         rho : float
             The part of the budget for this query.
 
@@ -151,7 +152,7 @@ class QuerySession:
 
     @documented
     def distance_counts(self, *, center: ArrayLike, radii: Sequence[float], rho: float) -> NoisyValue:
-        """The numbers of records within several radii of a center; rho is shared equally by the radii.
+        """The numbers of records within several radii of a center. The radii share rho equally.
 
         Parameters
         ----------
@@ -160,12 +161,12 @@ class QuerySession:
         radii : list of float
             Public radii.
         rho : float
-            The part of the budget for all of them together.
+            The part of the budget for all radii together.
 
         Returns
         -------
         NoisyValue
-            `.value` with one count for each radius, and the `.sigma` of each. Sensitivity: 1 each.
+            `.value` with one count for each radius, and the `.sigma` of each count. Sensitivity: 1 for each count.
         """
         reach = [positive("radii", radius) for radius in radii]
         if not reach:
@@ -199,7 +200,8 @@ class QuerySession:
     def mean_shift(self, *, center: ArrayLike, radius: float, rho: float) -> NoisyValue:
         """The sum of (x - center) over the records x within a radius of the center.
 
-        Divided by a count it is the mean shift: how far the mean of these records lies from the center.
+        Divided by the count of these records, it is the mean shift: the vector from the center to the mean of these
+        records.
 
         Parameters
         ----------
@@ -225,10 +227,11 @@ class QuerySession:
 
     @documented
     def clipped_sum(self, *, center: ArrayLike, threshold: float, rho: float) -> NoisyValue:
-        """The sum of (x - center) over all records x, each shortened to the threshold if it is longer.
+        """The sum of (x - center) over all records x. A difference that is longer than the threshold is shortened to
+        it.
 
-        Divided by the number of records it is a step from the center toward the mean, to which no record contributes
-        more than the threshold.
+        Divided by the number of records, it is a step from the center toward the mean. No record contributes more than
+        the threshold to the sum.
 
         Parameters
         ----------
@@ -274,7 +277,7 @@ class QuerySession:
     def second_moments(self, *, at: ArrayLike, rho: float) -> NoisyValue:
         """The sum of u u^T over the records, where u is the unit vector from a record to the point.
 
-        The gradient at the point is released with it, for free if a record is replaced; the trace shows it.
+        The gradient at the point is released together with it, which costs almost nothing under "replace".
 
         Parameters
         ----------
@@ -284,7 +287,7 @@ class QuerySession:
         Returns
         -------
         NoisyValue
-            `.value`, a symmetric (d, d) array, and the `.sigma` of its diagonal; other entries have 1/sqrt(2) of it.
+            `.value`, a symmetric (d, d) array, and the `.sigma` of its diagonal. Other entries have sigma/sqrt(2).
             Sensitivity: see mechanisms/directions.md.
         """
         if not 2 <= self.d <= MOMENTS_DIMENSION:
@@ -321,11 +324,11 @@ class QuerySession:
             return NoisyValue(query(self._records), made.noise)
 
     def _require(self, mu_squared: float) -> None:
-        """Raise unless this much is left. The tape checks the same when it draws the noise."""
+        """Raise an error unless this part of the budget is left. The tape checks this again when it draws the noise."""
         self._runner.require_open()
         if not self._spent.fits(mu_squared):
             raise SessionExceeded(
-                f"this query asks for rho = {mu_squared / 2.0:.6g}, and rho = {self.remaining:.6g} of the session's "
+                f"this query needs rho = {mu_squared / 2.0:.6g}, but rho = {self.remaining:.6g} of the session's "
                 f"{self.cost.rho:.6g} is left; nothing was released"
             )
 
@@ -361,7 +364,7 @@ def session(
     seed: int | None = None,
     name: str | None = None,
 ) -> QuerySession:
-    """Open a charged budget for queries of your own: `with dpmedian.session(points, rho=0.1) as s:`.
+    """Open a session for queries under one charged budget: `with dpmedian.session(points, rho=0.1) as s:`.
 
     Neighbors: data sets of the same public size that differ in one replaced record, or with "add_remove" data sets of
     which one has one record more. Cost: the whole budget, charged when the block begins, for any queries. After the
@@ -372,8 +375,8 @@ def session(
     points : array, data frame, Arrow table or stream, path, Dask collection, or Dataset
         The records, one per row. A `Dataset` may also have units, weights, scales and columns.
     epsilon, delta, rho : float, optional
-        The budget of all queries together: epsilon and delta, rho, or rho and delta. There is no default. Queries take
-        parts of rho, which add up; `s.remaining` says how much is left.
+        The budget of all queries together: epsilon and delta, rho, or rho and delta. There is no default. Each query
+        takes a part of rho, and `s.remaining` is the part that is left.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     ledger : Ledger, optional
@@ -414,5 +417,5 @@ def session(
 
 
 def _part(rho: float) -> float:
-    """Return the cost that noise is calibrated to, reduced so that parts fit the budget despite rounding."""
+    """Return the cost to which noise is calibrated. It is reduced so that parts fit the budget despite rounding."""
     return positive("rho", rho) * (1.0 - _ROUNDING)

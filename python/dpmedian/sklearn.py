@@ -36,14 +36,14 @@ __all__ = ["PrivateGeometricMedian", "PrivateKMedians"]
 
 
 class _Releasing(BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """What both estimators do: keep their parameters, and release with every `fit`."""
+    """The common base of both estimators. They store their parameters, and make a release with every `fit`."""
 
     def _keep(self, parameters: dict[str, Any]) -> None:
         """Set the arguments of the constructor, its `locals()`, as attributes of the same names."""
         self.__dict__.update({name: parameters[name] for name in self._get_param_names()})
 
     def __sklearn_clone__(self) -> Any:
-        """Clones share the ledger, because with a copied one every clone could spend the whole budget."""
+        """Clones share the ledger, because with a copied ledger every clone could spend the whole budget."""
         parameters = self.get_params(deep=False)
         ledger = parameters.pop("ledger")
         return type(self)(ledger=ledger, **{name: clone(value, safe=False) for name, value in parameters.items()})
@@ -51,10 +51,10 @@ class _Releasing(BaseEstimator):  # type: ignore[misc, unused-ignore]
     def _released(
         self, planned: Callable[..., Plan], X: Any, sample_weight: Any
     ) -> tuple[NDArray[np.float64], Release]:
-        """The validated samples, and a release of them by a plan that takes the parameters of the estimator."""
+        """The validated samples, and a release by a plan with the parameters of the estimator."""
         given = self.get_params(deep=False)
         ledger, random_state, n = (given.pop(name) for name in ("ledger", "random_state", "n"))
-        # If the number of records is private, nothing may depend on it, not even an error about too few records.
+        # If the number of records is private, not even an error about too few records may depend on it.
         hidden = not Protection(neighbours_of(self.neighbours), weight_max=self.weight_max).size_is_public
         _forget(self)
         points = _validated(self, X, ensure_min_samples=0 if hidden else 2)
@@ -63,11 +63,12 @@ class _Releasing(BaseEstimator):  # type: ignore[misc, unused-ignore]
 
 
 class PrivateGeometricMedian(_Releasing):
-    """A differentially private geometric median, released by `fit`: every call is a new release with its own cost.
+    """A differentially private geometric median, released by `fit`. Every call of `fit` is a new release with its own
+    cost.
 
-    There is no default budget: `fit` raises without one. Only the release is private. A step before it in a pipeline
-    must work on each record alone, like `Normalizer`. A step that learns from the data, like `StandardScaler`, would
-    release what it learned without noise, and `cost_` would not include it.
+    There is no default budget, and `fit` raises an error without a budget. Only the release is private. An earlier step
+    of a pipeline must transform each record separately, like `Normalizer`. A step that learns parameters from the data,
+    like `StandardScaler`, would reveal these parameters without noise, and `cost_` would not include them.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ class PrivateGeometricMedian(_Releasing):
     method : str
         "auto", or one of the methods of `dpmedian.plan`.
     radius, resolution, center : optional
-        The public ball that holds the records, and the smallest distance that matters; "adaptive" needs none of them.
+        The public ball that contains the records, and the smallest distance that matters. "adaptive" does not need
+        them.
     failure_probability : float
         The accepted probability of a failed or useless release.
     profile : {"default", "paper"}
@@ -84,7 +86,7 @@ class PrivateGeometricMedian(_Releasing):
     geometry : {"euclidean", "sphere"}
         Whether samples are coordinates, or longitude and latitude in degrees.
     inference : bool
-        Whether what `confidence_region` needs is released with the gradients of "adaptive".
+        Whether "adaptive" releases the second moments that `confidence_region` needs together with its gradients.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
@@ -154,11 +156,11 @@ class PrivateGeometricMedian(_Releasing):
 
 
 class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ignore]
-    """Differentially private k-medians, released by `fit`: every call is a new release with its own cost.
+    """Differentially private k-medians, released by `fit`. Every call of `fit` is a new release with its own cost.
 
-    There is no default budget: `fit` raises without one. Only the centers and their sizes are private. Labels, which
-    `predict` and `fit_predict` compute from the records, are for the holder of the data. A step before it in a pipeline
-    must work on each record alone.
+    There is no default budget, and `fit` raises an error without a budget. Only the centers and their sizes are
+    private. `predict` and `fit_predict` compute labels from the records; these labels are for the holder of the data.
+    An earlier step of a pipeline must transform each record separately.
 
     Parameters
     ----------
@@ -185,11 +187,12 @@ class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ig
     Attributes
     ----------
     cluster_centers_ : ndarray of one row for each cluster
-        The centers, the one with the largest noisy size first.
+        The centers, in descending order of their noisy sizes.
     sizes_ : ndarray of one number for each cluster
         The noisy sizes.
     labels_ : ndarray of one number for each sample
-        The nearest center of each sample. Labels are not private: each belongs to one record.
+        The index of the nearest center of each sample. Labels are not private, because each label depends on one
+        record.
     cost_ : PrivacyCost
         The cost of `fit`.
     release_ : Places
@@ -234,7 +237,7 @@ class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ig
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The index of the nearest center of each row of X.
 
-        It is not private, because a label reveals something about its row.
+        The index is not private, because it reveals something about its row.
         """
         check_is_fitted(self)
         return _nearest(_validated(self, X, reset=False), self.cluster_centers_)
@@ -244,12 +247,12 @@ def _plan_k_medians(n: int, d: int, n_clusters: int, **given: Any) -> Plan:
     return plan_k_medians(n, d, n_clusters, **given)
 
 
-# So many distances are computed at a time.
+# The number of distances that are computed at a time.
 _BLOCK = 1 << 22
 
 
 def _nearest(points: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The index of the nearest center of each row; of several equally near centers, the first one."""
+    """The index of the nearest center of each row. Of several equally near centers, the first one is taken."""
     rows = max(_BLOCK // centers.size, 1)
     found = [
         np.linalg.norm(points[first : first + rows, None] - centers[None], axis=2).argmin(axis=1)
@@ -273,7 +276,9 @@ _SAFE = (
 
 
 def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float64]:
-    """The samples after scikit-learn's checks; an error names the place and the kind of the problem, and no value."""
+    """The samples after the checks of scikit-learn. An error names the position and the kind of the problem, but no
+    value.
+    """
     try:
         points: NDArray[np.float64] = validate_data(estimator, samples, dtype=np.float64, **options)
         return points
@@ -290,18 +295,18 @@ def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float
             f"{first}. Reshape your data either using array.reshape(-1, 1) if your data has a single feature or "
             "array.reshape(1, -1) if it contains a single sample."
         )
-    as_records(samples)  # Its error names the place of a cell that is not a number.
+    as_records(samples)  # The error names the position of a cell that is not a number.
     raise kind("X must be an array of shape (samples, features) that holds real numbers only") from None
 
 
 def _forget(estimator: Any) -> None:
-    """Delete the results of an earlier fit, so that after a failed fit they are not mistaken for its results."""
+    """Delete the results of an earlier `fit`, so that after a failed `fit` nobody takes them for its results."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
 
 
 def _seed(random_state: Any) -> int | None:
-    """None stays None, which means the operating system's randomness; anything else becomes a seed, which warns."""
+    """The seed for a `random_state`. None stays None, and means random numbers of the operating system."""
     if random_state is None:
         return None
     if isinstance(random_state, (int, np.integer)):

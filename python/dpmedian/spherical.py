@@ -14,7 +14,7 @@ __all__ = ["as_arc", "as_chord", "kilometers", "on_a_map", "on_unit_ball", "west
 # The mean radius of the Earth, in kilometers.
 _EARTH = 6371.0088
 
-# Arguments that a caller may not pass for a sphere, because they are fixed.
+# Arguments that a caller cannot pass for a sphere, and the reasons.
 _KNOWN = {
     "radius": "records lie on the unit sphere, whose radius is known",
     "center": "the search begins at the center of the unit ball",
@@ -28,7 +28,7 @@ def on_unit_ball(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     for name, why in _KNOWN.items():
         if arguments.get(name) is not None:
-            raise ValueError(f"geometry='sphere' takes no {name}=: {why}")
+            raise ValueError(f"geometry='sphere' does not accept {name}=: {why}")
     if arguments["d"] != 2:
         raise ValueError(
             f"geometry='sphere' needs two columns, longitude and latitude in degrees, got d = {arguments['d']}"
@@ -47,7 +47,7 @@ def as_chord(degrees: float) -> float:
 
 
 def as_arc(chord: float) -> float:
-    """The degrees of arc between two points of the unit sphere at this straight distance; at most 180."""
+    """The degrees of arc between two points of the unit sphere at this straight distance, at most 180."""
     return math.degrees(2.0 * math.asin(min(chord / 2.0, 1.0)))
 
 
@@ -57,7 +57,7 @@ def kilometers(degrees: float) -> float:
 
 
 def west_of(longitudes: NDArray[np.float64]) -> float:
-    """Where a map of some places begins: in the middle of the widest part of the globe without any of them.
+    """The longitude at which a map of some points begins: the middle of the widest gap between their longitudes.
 
     It is between -360 and 0 degrees, so that the middle of the map has its usual longitude.
     """
@@ -68,6 +68,8 @@ def west_of(longitudes: NDArray[np.float64]) -> float:
 
 
 def on_a_map(longitudes: NDArray[np.floating[Any]], west: float) -> NDArray[np.float64]:
-    """The longitudes on a map that begins at `west`: places on both sides of the date line may be neighbors."""
+    """The longitudes on a map that begins at `west`, so that points on both sides of the date line can be near each
+    other.
+    """
     moved: NDArray[np.float64] = west + np.remainder(longitudes - west, 360.0)
     return moved

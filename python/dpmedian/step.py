@@ -1,4 +1,4 @@
-"""The result of a robust step: a private direction, and how far the records agree about it."""
+"""The result of a robust step: a private direction, and its coherence."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Step"]
 class Step(Release):
     """A differentially private mean of unit vectors from a public point to the records, and its cost.
 
-    `point` is this mean. Its length is at most 1 except for the noise, which has the standard deviation `noise_std` in
-    every coordinate. Multiply it by a public step length. `coherence` estimates the length of the mean without the
-    noise: 1 if all records lie in one direction, and 0 if they agree about nothing or if the noise hides the mean.
-    `coherence_interval` contains the true length in 19 of 20 runs. `size` is the noisy number of records; None if the
-    sum was divided by a public number.
+    `point` is this mean. Without noise its length is at most 1. The noise has the standard deviation `noise_std` in
+    every coordinate. Multiply `point` by a public step length to make a step. `coherence` is an estimate of the length
+    of the mean without the noise. It is 1 if all records lie in one direction, and 0 if their directions cancel or if
+    the noise hides the mean. `coherence_interval` contains the true length in 19 of 20 runs. `size` is the noisy number
+    of records, or None if the sum was divided by a public number.
     """
 
     coherence: float = 0.0
@@ -26,8 +26,9 @@ class Step(Release):
 
     @property
     def withstands(self) -> float:
-        """The share of hostile records below which the step still points forward, coherence/(1 + coherence).
+        """The largest share of hostile records with which the step still points forward: coherence/(1 + coherence).
 
-        This share holds if all records are honest; if some are hostile already, it is the share that may be added.
+        The formula assumes that all records of this step were honest. If some were hostile, it is the share that may be
+        added.
         """
         return self.coherence / (1.0 + self.coherence)

@@ -42,11 +42,12 @@ def robust_step(
     seed: int | None = None,
     name: str | None = None,
 ) -> Step:
-    """Differentially private mean of the unit vectors from a public point to the records, in any number of dimensions.
+    """Release a differentially private mean of the unit vectors from a public point to the records, in any number of
+    dimensions.
 
-    A robust step is one step of a search for the geometric median from a public point, such as a round of federated
-    training from the current model. In so many dimensions a step works although the noise would hide the median itself.
-    A record moves the sum by at most 1, wherever it lies.
+    A robust step is one step from a public point toward the geometric median, for example one round of federated
+    training from the current model. In very many dimensions noise would hide the median itself, but steps are still
+    useful. A record moves the sum by at most 1, wherever the record lies.
 
     Neighbors are data sets of which one has one record more; with "replace" they are data sets of the same public size
     n that differ in one replaced record. Sensitivity: 1, or 2 with "replace". The full cost is charged before the first
@@ -56,29 +57,30 @@ def robust_step(
     ----------
     points : array of shape (n, d), or an iterable of records
         Each record is an array of d numbers, or a list of arrays, such as the layers of a model, which are
-        concatenated. An iterable is read once, and no record is kept: the memory is that of two vectors, for any number
-        of records. A record with a value that is not finite is left out, or with "replace" counts as a record that does
-        not move. A `Dataset` is accepted, too.
+        concatenated. An iterable is read once, and no record is stored, so two vectors of memory suffice for any number
+        of records. A record with a value that is not finite is left out; with "replace" it counts as a record at the
+        center. A `Dataset` is accepted, too.
     d : int, optional
-        The dimension; required if there is no center and `points` is not an array.
+        The dimension. It is required if there is no center and `points` is not an array.
     center : d numbers, optional
-        The public point from which the differences are taken; by default the origin, for records that are already
+        The public point from which the differences are taken. The default is the origin, for records that are already
         differences. Single precision is kept.
     threshold : float
-        A record nearer than this moves the step by its distance over the threshold, so the step becomes shorter near
-        the median. The threshold is public. 0, the default, counts all records alike and needs no tuning.
+        A public distance. A record nearer than the threshold contributes a vector of the length distance/threshold
+        instead of a unit vector, so steps become shorter near the median. With 0, the default, all records count alike.
     epsilon, delta, rho : float, optional
         The budget: epsilon and delta, rho, or rho and delta. There is no default.
     neighbours : {"add_remove", "replace"}
-        Whether a neighbor has one record more or less, so that the number is private, or one replaced record.
+        Whether neighbors differ in one added or removed record, so that the number of records is private, or in one
+        replaced record.
     n : int, optional
-        With "add_remove" or weights a public number by which the sum is divided. It must not be counted in the data;
-        with it no budget is spent on a noisy number. With "replace" it is the public number of records, and records
-        that do not arrive count as records that do not move.
+        With "add_remove" or weights, a public number by which the sum is divided. Never count it in the data. If it is
+        given, no budget is spent on a noisy number. With "replace" it is the public number of records, and records that
+        do not arrive count as records at the center.
     unit : str, optional
         The name of a record in costs and ledgers, such as "client".
     sample_weight : one number for each record, optional
-        Private weights; weights above `weight_max` count as `weight_max`.
+        Private weights. Larger weights than `weight_max` count as `weight_max`.
     weight_max : float, optional
         The public cap of the weights. Never take it from the data.
     ledger : Ledger, optional
@@ -86,14 +88,15 @@ def robust_step(
     seed : int, optional
         Predictable noise for simulations and tests, with an `InsecureSeedWarning`.
     name : str, optional
-        What is released, for the ledger and for readers.
+        A name of the release, for the ledger and for readers.
 
     Returns
     -------
     Step
-        `.point` (d,), the mean of the contributions with noise; `.coherence`, an estimate of its length without the
-        noise; `.withstands`, the share of hostile records below which it still points forward; `.size`; `.cost`. If
-        hardly any record was seen, `ReleaseFailed` is raised instead; its cost is spent.
+        The release, with `.point` (d,), the noisy mean of the contributions; `.coherence`, an estimate of the length of
+        the mean without the noise; `.withstands`, the largest share of hostile records with which the step still points
+        forward; `.size`; and `.cost`. If the noisy number of records is near zero, `ReleaseFailed` is raised, and the
+        cost is spent.
 
     Examples
     --------
@@ -114,7 +117,7 @@ def robust_step(
         weights = arrivals(records, sample_weight, weight_max)
         data = Dataset(Arriving(weights, d, n, unit or RECORD), Reading(weight_max=weight_max))
         if (sample_weight is None) != (weight_max is None):
-            raise ValueError("sample_weight and weight_max, its public cap, are given together")
+            raise ValueError("sample_weight and weight_max, the public cap, must be given together")
     made = plan_step(
         n,
         d,
@@ -132,7 +135,7 @@ def robust_step(
 def plan_step(
     n: int | None, d: int, threshold: float = 0.0, *, neighbours: str = "add_remove", **arguments: Any
 ) -> Plan:
-    """Calibrate a robust step from public parameters; nothing is spent.
+    """Calibrate a robust step from public parameters. Nothing is spent.
 
     Parameters
     ----------
@@ -159,7 +162,7 @@ def plan_step(
 def taken_step(made: Plan, data: Dataset, center: ArrayLike | None, **options: Any) -> Step:
     """Run the step of a plan from a public point."""
     if not isinstance(made.calibrated, CalibratedStep):
-        raise TypeError("this plan is for no robust step")
+        raise TypeError("this plan is not for a robust step")
     calibrated = replace(made.calibrated, center=None if center is None else _center(center, made.d))
     step = replace(made, calibrated=calibrated).run(data, progress=False, **options)
     if not isinstance(step, Step):
@@ -193,7 +196,7 @@ def _records(
         raise ValueError(f"points must have d = {d} columns, got {points.shape[1]}")
     if n is None and relation_of(neighbours).size_is_public and not weighted:
         if not isinstance(points, (np.ndarray, list, tuple)):
-            raise ValueError("neighbours='replace' takes the number of records for public: give n=")
+            raise ValueError("with neighbours='replace' the number of records is public: pass n=")
         n = len(points)
     return points, n, d
 
@@ -209,5 +212,5 @@ def _center(center: ArrayLike, d: int) -> NDArray[np.float32] | NDArray[np.float
     if point.shape != (d,):
         raise ValueError(f"center must have {d} coordinates like the records, got {point.shape}")
     if not np.all(np.isfinite(point)):
-        raise ValueError("center must be finite, and has a coordinate that is not")
+        raise ValueError("center must be finite, but has a coordinate that is not")
     return point

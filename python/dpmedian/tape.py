@@ -1,7 +1,7 @@
-"""The tape of a run: the only place at which noise is added to exact answers.
+"""The tape of a run. Noise is added to exact answers only there.
 
-`Tape` is a class of the core: it opens an `Exact`, takes the sensitivity from it, adds the noise and keeps no copy. Its
-randomness comes from the operating system, or from a seed with a warning.
+`Tape` is a class of the Rust core. It opens an `Exact`, takes the sensitivity from it, adds the noise and stores no
+copy. Its random numbers come from the operating system, or from a seed, with a warning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def capped_tape(cost: PrivacyCost, key: bytes | None = None) -> Tape:
 
 
 def seed_bytes(seed: int | None) -> bytes | None:
-    """Return a seed as the key of a tape, after an `InsecureSeedWarning`; None, which means fresh noise, stays None."""
+    """Return a seed as the key of a tape, after an `InsecureSeedWarning`. None stays None, and means fresh noise."""
     if seed is None:
         return None
     seed = whole("seed", seed)

@@ -1,8 +1,8 @@
 """The trace of a run: every noisy release with its query, its noise, its cost and its answer.
 
-A trace consists of public parameters and released values only, so it costs nothing, and whoever may see a release may
-see its trace. For AboveThreshold it has the released index and not the compared values, for a choice its index, and for
-a hidden sample nothing.
+A trace contains public parameters and released values only, so it costs nothing, and everybody who may see a release
+may see its trace. For AboveThreshold it contains the released index and not the compared values. For a choice it
+contains the index. Hidden samples do not appear.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["Query", "Trace", "rho_of", "trace_of"]
 class Query:
     """One noisy release of a run.
 
-    `stage` is its name in the plan and `statistic` the name of what was computed from the records, with its public
-    `parameters`. These include `bits` for Gaussian noise, which lies on multiples of 2^-bits, and `eta` or `epsilon`
+    `stage` is the name of the stage in the plan. `statistic` is the name of the statistic, and `parameters` are its
+    public parameters. These include `bits` for Gaussian noise, which is a multiple of 2^-bits, and `eta` or `epsilon`
     for other noise. `noise` is "Gaussian", "choice", "draw" or "above threshold". `sensitivity` and `sigma`, the
-    standard deviation of the noise, are in the units of `value`; sigma is None if the noise is not Gaussian. `rho` is
-    the cost. `value` is what was released: numbers with noise, the index of a choice, or None if the trace became too
-    long to keep it.
+    standard deviation of the noise, are in the units of `value`. sigma is None if the noise is not Gaussian. `rho` is
+    the cost. `value` is the released value: noisy numbers, the index of a choice, or None if the trace became too long
+    to store the value.
     """
 
     stage: str
@@ -72,7 +72,7 @@ class Trace(Shown, Sequence[Query]):
 
     @property
     def rho(self) -> float:
-        """What was actually spent; the cost of a run is its cap, which may be larger."""
+        """The rho that the queries spent. The cost of a run is its cap, which may be larger."""
         return math.fsum(query.rho for query in self)
 
     def to_frame(self) -> Any:
@@ -85,7 +85,7 @@ class Trace(Shown, Sequence[Query]):
 
 
 def trace_of(tape: Tape) -> Trace:
-    """Return what a tape has released so far."""
+    """Return all releases of a tape so far."""
     return Trace([_query(*row) for row in tape.trace()])
 
 
@@ -102,7 +102,10 @@ def _query(
     if query is not None and noise == "Gaussian":
         unit = math.ldexp(1.0, -bits)
         parameters["bits"] = bits
-    elif noise in ("choice", "draw"):  # Scores of a draw may move in opposite directions; a choice states its range.
+    elif noise in (
+        "choice",
+        "draw",
+    ):  # Two scores of a draw may move in opposite directions.
         parameters["eta"] = sensitivity / scale if noise == "choice" else 2.0 * sensitivity / scale
     elif noise == "above threshold":
         parameters["epsilon"] = sensitivity / scale

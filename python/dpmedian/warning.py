@@ -1,4 +1,4 @@
-"""The warnings of this package, which point to the user's own line."""
+"""The warnings of this package. They point to the line of the user's code."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = [
 
 
 class ConversionWarning(UserWarning):
-    """A ledger charges a multiple of a cost, because it counts other neighbors or another unit than the release
-    does.
-    """
+    """A ledger charges a multiple of a cost, because it has other neighbors or another unit than the release."""
 
 
 class InsecureSeedWarning(UserWarning):
-    """A seed makes the noise predictable: for simulations and tests only, never for a release that is published."""
+    """A seed makes the noise predictable. Seeds are for simulations and tests only, never for a release that is
+    published.
+    """
 
 
 class LikelyFailureWarning(UserWarning):
-    """A release is predicted to fail more often than `failure_probability`; it would be charged in any case."""
+    """A release is predicted to fail more often than `failure_probability`. A failure is charged, too."""
 
 
 class LongRunWarning(UserWarning):
@@ -37,17 +37,18 @@ class LongRunWarning(UserWarning):
 
 
 class PlainConnectionWarning(UserWarning):
-    """Exact sums and records travel between machines without encryption: start the cluster with TLS."""
+    """Exact sums and records are sent between machines without encryption. Start the cluster with TLS."""
 
 
 class WeakPrivacyWarning(UserWarning):
-    """A budget is so large that it promises next to nothing."""
+    """A budget is so large that it guarantees almost nothing."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the first frame outside of this package, so that each line of a user's script warns once."""
     here = os.path.dirname(os.path.abspath(__file__))
-    # Our context managers are entered through the standard library, so its frames are skipped, too.
+    # Context managers of this package are entered through the standard library, so frames of contextlib are skipped,
+    # too.
     ours = (here + os.sep, os.path.abspath(contextlib.__file__))
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):

@@ -1,4 +1,4 @@
-"""Curves as SVG, which every browser and every printer can show without scripts; a script on the page adds tooltips."""
+"""Curves as SVG, which browsers and printers show without scripts. A script on the page adds tooltips."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Curve:
 
 
 def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
-    """Epsilon against delta: all pairs that the cost proves; one of them was requested."""
+    """Epsilon as a function of delta: all pairs that are proved for the cost. One of them was requested."""
     if cost.is_pure:
         return None
     middle = delta if delta > 0.0 else 1e-6
@@ -138,7 +138,9 @@ def _number(value: float) -> str:
 
 
 def chart(curve: Curve) -> str:
-    """The curve as a figure. The script uses its numbers, and its label describes it for readers without pictures."""
+    """The curve as a figure. The script uses the numbers in the figure, and the label describes the figure for readers
+    who cannot see it.
+    """
     known = [y for y in curve.y if y is not None and (y > 0.0 or not curve.log_y)]
     if len(known) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""The page of groups: what was released for each group, and the promise and the cost of all of them together."""
+"""The page of groups: the releases of all groups, and their common guarantee and cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dpmedian.verification.trace import traces_of_groups
 
 __all__ = ["page_of_groups"]
 
-# At most this many groups and coordinates are shown; the record on the page has all of them.
+# The largest numbers of groups and of coordinates that are shown. The record on the page has all of them.
 _GROUPS, _COORDINATES = 200, 6
 
 _CIRCLES = (
@@ -135,7 +135,9 @@ def _released(record: Mapping[str, Any]) -> str:
 
 
 def _marks(groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """A letter for each note that groups have, the most frequent one first; notes are numbered beyond the letters."""
+    """A letter for each note of the groups, the most frequent note first. If there are more notes than letters, the
+    others have numbers.
+    """
     counted = Counter(note for group in groups for note in dict.fromkeys(group.get("notes", ())))
     return {
         note: ascii_lowercase[place] if place < len(ascii_lowercase) else str(place)
@@ -203,7 +205,7 @@ def _text(key: object) -> str:
 
 
 def _plans(record: Mapping[str, Any]) -> list[str]:
-    """The queries about every group; groups with different guesses of their size have different noise."""
+    """The queries about every group. Groups with different guesses of their size have different noise."""
     found = []
     for index, plan in enumerate(record["plans"]):
         assigned = zip(record["keys"] or (), record["plan_of_key"] or (), strict=True)

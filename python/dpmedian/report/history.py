@@ -1,4 +1,4 @@
-"""A ledger's history as HTML: a bar that shows what was spent, and its entries."""
+"""The history of a ledger as HTML: a bar that shows the spent shares, and the entries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dpmedian.verification.authentic import match_in
 
 __all__ = ["history"]
 
-# Only the latest entries are listed, at most this many.
+# The largest number of entries that are listed (the latest ones).
 _SHOWN = 40
 
 
 def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
-    """The entries of a ledger (its `to_dict()`), with the entry of this record highlighted if it is there."""
+    """The entries of a ledger (its `to_dict()`). The entry of this record is highlighted if it exists."""
     budget = Budget.of(**ledger["budget"])
     entries = ledger["entries"]
     own = _own(entries, record)
@@ -56,8 +56,9 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
 
 
 def _own(entries: list[Mapping[str, Any]], record: Mapping[str, Any]) -> int | None:
-    """The entry that was charged for this record, or None; for a record of an earlier version, the last entry that
-    fits.
+    """The index of the entry that was charged for this record, or None.
+
+    For a record of an earlier version, it is the last entry that fits.
     """
     match = match_in(entries, record)
     found = match.exact or match.undigested

@@ -1,7 +1,7 @@
-"""One page for those who approve, review or receive a release: a single file that loads nothing and shows nothing
+"""A page for the people who approve, review or receive a release: a single file that loads nothing and shows nothing
 private.
 
-The page is made from the audit record, and from a ledger's public entries if there is a ledger.
+The page is made from the audit record, and from the entries of a ledger if one is given.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from dpmedian.verification.reading import read
 
 __all__ = ["page_of_release"]
 
-# At most this many coordinates of a point, and of each of several centers, are shown; the record has all of them.
+# The largest numbers of coordinates of a point, and of each of several centers, that are shown. The record has all of
+# them.
 _SHOWN, _COORDINATES = 24, 6
 
 _CIRCLES = "Each dot is a center, with its number in the table, and the shaded circle around it has its radius."
@@ -69,7 +70,7 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
 
 
 def _kind(plan: Plan) -> tuple[str, str]:
-    """What was released, as a title and in a sentence."""
+    """The kind of the release, as a title and in a sentence."""
     if plan.parameters.threshold is not None:
         return "Private robust step", "robust step"
     if plan.parameters.clusters is not None:
@@ -186,7 +187,7 @@ def _promised(plan: Plan) -> str:
 
 
 def _step(step: Step) -> str:
-    """The direction of a robust step, and how far the records agree about it."""
+    """The direction of a robust step, and its coherence."""
     low, high = step.coherence_interval
     threshold = step.plan.parameters.threshold
     counts = "each record counts alike, however far away it lies" + (

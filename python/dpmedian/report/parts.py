@@ -31,7 +31,7 @@ __all__ = [
 
 _HERE = Path(__file__).parent
 
-# The delta at which a cost is explained if it was requested in rho.
+# The delta at which a cost in rho is explained.
 _DELTA = 1e-6
 
 # The largest number of queries of a run that is shown.
@@ -39,7 +39,7 @@ _QUERIES = 200
 
 _LEDGER = "<p>Ask for the file of the ledger: it tells whether point and date are those that were charged.</p>\n"
 
-# The page may load nothing: it contains its style, its script and its record.
+# The page must not load anything, because it contains its style, its script and its record.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
@@ -57,7 +57,7 @@ def document(title: str, sections: Iterable[str]) -> str:
 
 
 def delta_of(cost: PrivacyCost) -> float:
-    """The delta at which the promise is stated: the requested one, or 0 for pure differential privacy."""
+    """The delta at which the guarantee is stated: the requested delta, or 0 for pure differential privacy."""
     if cost.delta is not None:
         return cost.delta
     return 0.0 if cost.is_pure else max(_DELTA, cost.delta0)
@@ -99,7 +99,7 @@ def head(title: str, record: Mapping[str, Any], what: str) -> str:
 
 
 def tiles(facts: Iterable[tuple[str, str, str]]) -> str:
-    """The most important facts, first on the page: names, values and notes.
+    """The most important facts, at the top of the page: names, values and notes.
 
     Values are not broken at their equal signs.
     """
@@ -112,7 +112,7 @@ def tiles(facts: Iterable[tuple[str, str, str]]) -> str:
 
 
 def alarm(record: Mapping[str, Any]) -> str:
-    """The warning that comes first on the page of a seeded release."""
+    """The warning at the top of the page of a seeded release."""
     if not record.get("seeded"):
         return ""
     return (
@@ -123,7 +123,7 @@ def alarm(record: Mapping[str, Any]) -> str:
 
 
 def stages(plan: Plan, planned: bool) -> str:
-    """Every query of a plan, with its noise and its cost; `planned` says that none of them was made yet."""
+    """Every query of a plan, with its noise and its cost. `planned` means that no query was made yet."""
     names_of = ("Query", "Times, at most", "One record changes it by", "Noise", "Cost (rho)")
     rows = "".join(_row(names_of, stage) for stage in plan.stages)
     names = "".join(f"<th{' class=number' if column else ''}>{name}</th>" for column, name in enumerate(names_of))
@@ -179,7 +179,7 @@ def _row(head: Sequence[str], stage: Stage) -> str:
 
 
 def checks(record: Mapping[str, Any], ledger: bool) -> str:
-    """Whether the claim holds, how readers can check it themselves, with a ledger if there is one, and the record."""
+    """The verdict about the claim, instructions for readers who check the claim themselves, and the record."""
     found = verify(record)
     count = len(found.checks)
     verdict = (

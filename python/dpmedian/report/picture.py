@@ -1,4 +1,4 @@
-"""A map of released points as SVG, made from the record alone: it loads nothing and shows nothing private."""
+"""A map of released points as SVG. It is made from the record alone, loads nothing and shows nothing private."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dpmedian.spherical import kilometers, on_a_map, west_of
 __all__ = ["map_of"]
 
 _WIDTH, _MARGIN = 720.0, 56.0
-# The opacity of a circle, and the total opacity of circles on one place: dots and names below them must stay visible.
+# The opacity of a circle, and the largest total opacity of overlapping circles, with which dots and names stay visible.
 _SHADE, _SHADES = 0.25, 2.0
-# The limits of the height, which depends on the places.
+# The limits of the height, which depends on the points.
 _LOWEST, _HIGHEST = 260.0, 620.0
 
-# The approximate width of a letter and height of a line of a name; names that would overlap are left out.
-# On a phone, letters are wider relative to the map.
+# The approximate width of a letter, on a screen and on a phone, and the height of a line. Names that would overlap are
+# left out. On a phone, letters are wider relative to the map.
 _LETTER, _WIDEST, _LINE = 7.0, 13.0, 14.0
 
 
@@ -30,7 +30,7 @@ def map_of(
 ) -> str:
     """The released points of two coordinates, each with a circle of its `error_radius` and its name.
 
-    With public scales the map is in units of these, like the radius.
+    With public scales the map is in units of the scales, like the radius.
     """
     shown = [group for group in groups if group["outcome"] == "released"]
     if len(columns) != 2 or not shown:

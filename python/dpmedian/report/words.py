@@ -1,4 +1,4 @@
-"""A release explained in plain sentences for readers who are not statisticians, from the record alone."""
+"""Plain sentences about a release, for readers who are not statisticians, made from the record alone."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ __all__ = ["chance", "change", "guarantee", "limits", "odds", "power", "who"]
 # The rate of false alarms at which an attacker is judged.
 _ALARMS = 0.05
 
-# A page says what the promise becomes for this many rows of one person.
+# A page states the guarantee for this number of rows of one person.
 _ROWS = 5
 
-# The unit that needs no further word, and who has to know of the others.
+# The unit that needs no explanation, and the sentence about all other units.
 _PERSON = "person"
 _APPROVES = "whoever approves the release has to know that."
 
-# A larger factor is not printed, because it bounds nothing of interest.
+# A larger factor is not printed, because it gives no useful bound.
 _FACTOR_MAX = 1e4
 
 
 def odds(cost: PrivacyCost, delta: float) -> float:
-    """The largest factor by which the probability of an event can change, except for an event of probability delta."""
+    """The largest factor by which the probability of an event can change, apart from an event of probability delta."""
     return math.exp(min(cost.epsilon_at(delta), 700.0))
 
 
 def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
-    """An upper bound on how often an attacker with this rate of false alarms is right about one protected unit.
+    """An upper bound on the rate of correct detections by an attacker with this rate of false alarms.
 
     For every epsilon, the probability of an event becomes at most e^epsilon times itself plus delta(epsilon). The
     result is the smallest of these bounds over a grid of epsilons.
@@ -40,7 +40,7 @@ def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
 
 
 def change(cost: PrivacyCost) -> str:
-    """The comparison behind the promise, as the end of a sentence that begins with "if"."""
+    """The comparison of the guarantee, as the end of a sentence that begins with "if"."""
     if cost.protection.relation.size_is_public:
         whose = "any one record" if cost.unit == RECORD else f"the data of any one {cost.unit}"
         return f"{whose} had been different"
@@ -48,7 +48,7 @@ def change(cost: PrivacyCost) -> str:
 
 
 def who(cost: PrivacyCost, delta: float) -> list[str]:
-    """Who is protected, and which condition must hold so that this is a person."""
+    """The protected unit, and the condition under which the unit is a person."""
     unit = cost.unit
     size = (
         f"The number of {_plural(unit)} is treated as public."
@@ -78,14 +78,14 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
 
 
 def chance(delta: float) -> str:
-    """A probability, and one in how many that is: a number of two digits, rounded to the larger probability."""
+    """A probability as text, also in the form "1 in k", with two digits, rounded to the larger probability."""
     most = math.floor(1 / Fraction(repr(delta)))
     step = 10 ** max(len(str(most)) - 2, 0)
     return f"{delta:.2g} (1 in {most // step * step:,})"
 
 
 def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
-    """The promise, in sentences that need no formula."""
+    """The guarantee, in sentences without formulas."""
     unit, epsilon, factor = cost.unit, cost.epsilon_at(delta), odds(cost, delta)
     most = 100.0 * power(cost)
     attack = (
@@ -108,7 +108,7 @@ def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
 
 
 def _replaced(unit: str, epsilon: float, delta: float) -> str:
-    """What a promise about being in the data or not is for different data: that of a removal and an addition."""
+    """The guarantee under add/remove, restated for a unit whose data had been different (a removal and an addition)."""
     factor, more = math.exp(min(2.0 * epsilon, 700.0)), (1.0 + math.exp(min(epsilon, 700.0))) * delta
     told = f"The promise is about being in the data or not. If the data of one {unit} had been different instead, "
     if factor >= _FACTOR_MAX or more >= 1.0:
@@ -117,12 +117,12 @@ def _replaced(unit: str, epsilon: float, delta: float) -> str:
 
 
 def _apart(delta: float) -> str:
-    """The end of a sentence about a factor: the probability with which it may not hold."""
+    """The end of a sentence about a factor: the probability with which the factor may not hold."""
     return "" if delta == 0.0 else f", apart from a probability of at most {chance(delta)}"
 
 
 def limits() -> list[str]:
-    """What the promise does not cover."""
+    """The limits of the guarantee."""
     return [
         "It does not promise that nothing can be learned about anybody. What the result says about everybody together "
         "may be true of each of them, also of people whose data were not used.",

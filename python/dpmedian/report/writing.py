@@ -18,14 +18,14 @@ __all__ = ["page", "recorded_page", "write_page"]
 
 @page_file.register
 def recorded_page(value: Recorded, path: str | os.PathLike[str], ledger: Any) -> Path:
-    """Writes the page of what has an audit record."""
+    """Write the page of an object that has an audit record."""
     return write_page(value.to_dict(), path, None if ledger is None else ledger.to_dict())
 
 
 def write_page(
     record: Mapping[str, Any], path: str | os.PathLike[str], ledger: Mapping[str, Any] | None = None
 ) -> Path:
-    """Writes the page of a parsed record, with the history of a ledger (its `to_dict()`) if one is given."""
+    """Write the page of a parsed record, with the history of a ledger (its `to_dict()`) if one is given."""
     text = page(record, ledger)
     file = Path(path)
     file.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Whether a run made this very record: its digest, the ledger that was charged, and a signature.
+"""Checks that a run made exactly this record: its digest, the ledger that was charged, and a signature.
 
-A digest alone finds accidental changes only, because anyone who changes a record can compute its digest again. The
-ledger has the digest of the result of the run, and a signature needs the private key of the holder of the data.
+A digest alone shows only accidental changes, because a person who changes a record can compute its digest again. A
+ledger stores the digest of the result of the run, and a signature needs the private key of the holder of the data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpmedian.verification.check import Check
 __all__ = ["FORMER_VERSIONS", "Match", "called", "digest_check", "ledger_checks", "match_in"]
 
 FORMER_VERSIONS = ("0.1.0", "0.2.0")
-"""The versions without digests whose records this version can read and partly verify."""
+"""Earlier versions, without digests, whose records this version can read and partly verify."""
 
 
 class Match(NamedTuple):
@@ -28,9 +28,11 @@ class Match(NamedTuple):
     exact: tuple[int, ...]
     """The entries that have the digest of the record."""
     alike: tuple[int, ...]
-    """The other entries that agree in name, cost and date."""
+    """Other entries that agree with the record in name, cost and date."""
     undigested: tuple[int, ...]
-    """The entries in `alike` without a digest: from an earlier version, or of a run whose end was not recorded."""
+    """The entries in `alike` that have no digest. They come from an earlier version, or the end of their run was not
+    noted.
+    """
 
 
 def match_in(entries: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> Match:
@@ -52,7 +54,7 @@ def match_in(entries: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) ->
 
 
 def digest_check(record: Mapping[str, Any]) -> Check:
-    """Whether the record has the digest that it states."""
+    """Check that the record has the digest that it states."""
     return Check("the digest is correct for the content", tuple(_digest(record)))
 
 
@@ -73,8 +75,9 @@ def _digest(record: Mapping[str, Any]) -> Iterator[str]:
 def ledger_checks(
     record: Mapping[str, Any], ledger: Ledger | str | os.PathLike[str]
 ) -> tuple[list[Check], list[str], bool]:
-    """Whether a ledger is consistent and has this record: the checks, notes, and whether it authenticates the whole
-    record.
+    """Check that a ledger is consistent and has this record.
+
+    Return the checks, notes, and whether the ledger authenticates the whole record.
     """
     chain = "the ledger is consistent: no line was changed, removed or moved"
     try:
@@ -129,7 +132,7 @@ def _member(record: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], mat
 
 
 def _short(digest: object) -> str:
-    """The first characters of a digest, enough to tell two digests apart."""
+    """The first characters of a digest, which suffice to distinguish two digests."""
     return f"{str(digest)[:19]}..."
 
 

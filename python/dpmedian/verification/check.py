@@ -10,7 +10,7 @@ __all__ = ["Check", "Verification"]
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a record: what was checked, and what was found wrong."""
+    """One check of a record: its description, and the errors that were found."""
 
     question: str
     wrong: tuple[str, ...] = ()
@@ -18,29 +18,31 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of computing a record again. `print` it for a report in words."""
+    """The result of verifying a record. `print` shows a report in words."""
 
     checks: tuple[Check, ...]
     """All checks, in order."""
     claim: str
-    """What the record claims, in words."""
+    """The claim of the record, in words."""
     notes: tuple[str, ...] = ()
     """Further notes for the reader."""
     whole: bool = True
-    """Whether the plan was made again; otherwise only the stages in the record were computed again."""
+    """Whether the plan was made again. Otherwise only the stages in the record were computed again."""
     authenticated: tuple[str, ...] = ()
-    """The evidence that nobody has changed the record: the ledger that was charged, or a signature."""
+    """The evidence that the record was not changed: the ledger that was charged, or a signature."""
     unauthenticated: tuple[str, ...] = ()
-    """The values of the record that are not authenticated by this evidence."""
+    """The values of the record that this evidence does not authenticate."""
 
     @property
     def holds(self) -> bool:
-        """Whether nothing wrong was found in what was computed again: everything if `whole`, otherwise the stages."""
+        """Whether no errors were found. If `whole`, the plan was made again; otherwise only the stages were computed
+        again.
+        """
         return not self.wrong
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        """What is wrong, in words."""
+        """All errors, in words."""
         return tuple(text for check in self.checks for text in check.wrong)
 
     def __repr__(self) -> str:

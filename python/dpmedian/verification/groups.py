@@ -1,4 +1,4 @@
-"""Verifying the record of groups: every plan in it is computed again, and the cost of all groups together."""
+"""Verification of a record of groups: every plan in it is computed again, and the cost of all groups together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_of_groups(record: Mapping[str, Any]) -> bool:
 
 
 def verify_groups(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]], Verification]) -> Verification:
-    """Verify every plan with `verify_one`, and the cost of as many groups as a unit contributes to."""
+    """Verify every plan with `verify_one`, and the cost of all groups together."""
     try:
         return _verified(record, verify_one)
     except KeyError as missing:
@@ -54,7 +54,7 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
         Check(f"cost: that of the {most} groups to which one {cost.unit} contributes", tuple(_total(record, cost))),
         Check(f"budget: {budget} covers the cost", tuple(_budget(budget, cost))),
     ]
-    sound = not any(check.wrong for check in checks)  # What a run may query follows from plans that hold.
+    sound = not any(check.wrong for check in checks)  # Traces are checked only if the plans hold.
     if record["outcome"] != "planned":
         seeded = ("the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected",)
         checks.append(Check("the noise was not predictable", seeded if record["seeded"] is not False else ()))
@@ -84,7 +84,7 @@ def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
         yield from _selected(record, plans, told)
         return
     try:
-        group_keys(keys)  # With two keys, a group would be released twice and paid for once.
+        group_keys(keys)  # A repeated key is an error, because its group would be released twice and charged once.
     except (TypeError, ValueError) as error:
         yield str(error)
     listed = isinstance(assigned, list) and len(assigned) == len(keys)
@@ -97,7 +97,7 @@ def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
 
 
 def _selected(record: Mapping[str, Any], plans: int, told: list[Any]) -> Iterator[str]:
-    """What is wrong with groups whose keys were not listed."""
+    """The errors of groups whose keys were not listed."""
     if plans != 1 or record["plan_of_key"] is not None:
         yield f"keys that are not listed have one plan for all groups, and the record has {plans}"
     (plan, *_) = record["plans"]
@@ -126,7 +126,7 @@ def _noise_of(plan: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _traces(record: Mapping[str, Any], traces: Sequence[Trace]) -> Iterator[str]:
-    """What is wrong with the queries about each group; the plan of a group is the plan at its noisy size."""
+    """The errors of the queries about each group. The plan of a group is the plan at its noisy size."""
     made = functools.cache(lambda own, size: make_plan(parameters_of(record["plans"][own]), method[own]).at_size(size))
     method = [plan["method"] for plan in record["plans"]]
     for place, (group, trace) in enumerate(zip(record["groups"], traces, strict=True)):

@@ -1,7 +1,7 @@
-"""Reading a record: the release, the failure or the plan that it describes.
+"""Reads a record: the release, the failure or the plan that the record describes.
 
-Only the form is checked here: an entry that is missing, or has another type than the schema states, raises a
-`ValueError` that names it. `verify` finds out whether the content is true.
+Only the form is checked here. If an entry is missing, or has another type than the schema states, a `ValueError` names
+the entry. `verify` checks the content.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["cost_of", "parameters_of", "parsed", "plan_of", "read", "release_of"
 
 Value = TypeVar("Value")
 
-# No stage has more releases, or numbers, than a 64-bit integer of the core can count.
+# The largest number of releases or of values in a stage, because the Rust core counts with 64-bit integers.
 _MOST = 2**62
 
-# No method has so many stages; a record with more is refused before any of them is computed again.
+# The largest number of stages. No method has more, and a record with more is refused before a stage is computed again.
 _MOST_STAGES = 10_000
 
 _OUTCOMES = ("planned", "released", "failed")
@@ -102,10 +102,10 @@ class Recorded(CalibratedMethod):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordedPlan(Plan):
-    """A plan that was read from a record. It says what was done, and cannot run."""
+    """A plan that was read from a record. It describes what was done, and cannot run."""
 
     def run(self, points: Any, **options: Any) -> Release:
-        """Raises before anything is spent."""
+        """Raise an error, because this plan cannot run."""
         _refuse()
 
 
@@ -114,7 +114,7 @@ def _refuse() -> NoReturn:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The JSON object of a record, or a ValueError that says what is wrong with it."""
+    """The JSON object of a record. A ValueError explains what is wrong with the text."""
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"a record is read from text, as to_json() gives it, got {type(text).__name__}")
     record = parse_object(text, "this is no audit record")
@@ -247,7 +247,7 @@ _ADDED = {"scales", "lone_delta", "clusters", "trim", "axes", "threshold"}
 
 
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
-    """The public parameters of a record; if the number of records or the sum of weights is private, n is the guess."""
+    """The public parameters of a record. If the number of records or the sum of weights is private, n is the guess."""
     names = set(inspect.signature(PublicParameters.of).parameters) - {"n", "epsilon", "delta", "rho"}
     private = not relation_of(record["neighbours"]).size_is_public or record["weight_max"] is not None
     size = record["guess"] if private else record["n"]
@@ -261,7 +261,7 @@ def _example(n: int, **predicted: Any) -> tuple[int, Prediction]:
 
 
 def cost_of(stored: Mapping[str, Any]) -> PrivacyCost:
-    """The cost in a record; its rho is a sum and is computed again."""
+    """The cost in a record. Its rho is not read, because it is computed from the other parts."""
     return PrivacyCost.from_dict({name: value for name, value in stored.items() if name != "rho"})
 
 
@@ -296,7 +296,7 @@ def _stage(stored: Mapping[str, Any]) -> Stage:
 
 
 def _of(name: str, kind: type[Value], stored: Mapping[str, Any]) -> Value:
-    """An entry of the required type. JSON's true is not a number, although Python's is."""
+    """An entry of the required type. The JSON value true is not a number, although Python's True is one."""
     value = stored[name]
     if type(value) is not kind:
         raise ValueError(f"{name} must be of the kind {kind.__name__}, got {value!r}")

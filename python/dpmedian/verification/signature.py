@@ -16,8 +16,9 @@ _ALGORITHM = "Ed25519"
 
 
 def _message(record: Mapping[str, Any]) -> bytes:
-    """The message that is signed: the digest after a fixed text, so that the signature cannot be used for anything
-    else.
+    """The message that is signed: a fixed text, then the digest.
+
+    The fixed text prevents that the signature is used for another purpose.
     """
     return f"dpmedian audit record\n{digest_of(record)}".encode()
 

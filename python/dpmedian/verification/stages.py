@@ -37,12 +37,12 @@ _DIFFERENCES: Mapping[Neighbours, float] = {"replace": 2.0, "add_remove": 1.0}
 
 
 def shared_discretization(numbers: int) -> float:
-    """The discretization for this many numbers on the coarsest lattice that a run may choose."""
+    """The discretization for this number of released values on the coarsest lattice that a run may choose."""
     return numbers / (40.0 * LEAST_SIGMA**2)
 
 
 def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | None) -> Iterator[str]:
-    """What is wrong with a stage, in words; nothing if its numbers follow from each other."""
+    """The errors of a stage, in words. There are none if its numbers are consistent."""
     n, d = parameters.n, parameters.d
     check = _KINDS.get(stage.noise.kind)
     if check is None:
@@ -71,7 +71,7 @@ def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | No
 
 
 def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
-    """What is wrong with the threshold above which a group is shown if its key was not listed."""
+    """The errors of the threshold at which a group is shown if its key was not listed."""
     bits = stage.arguments["bits"]
     threshold = threshold_of(int(math.ldexp(stage.noise.scale, bits)), bits, lone_delta)
     yield from _differs("the threshold", stage.rule, threshold_rule(threshold))
@@ -79,7 +79,7 @@ def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
 
 
 def bound_of(statistic: str, arguments: Mapping[str, Any], neighbours: Neighbours) -> float:
-    """The sensitivity of a statistic on its lattice; the arguments contain the bits of the lattice."""
+    """The sensitivity of a statistic on its lattice. The arguments contain the bits of the lattice."""
     return _bound(statistic, arguments)[0].under(neighbours)
 
 
@@ -115,7 +115,7 @@ def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | N
         yield from _differs("mu_squared", stated.mu_squared, most)
         yield from _differs("the discretization", stated.discretization, cap.discretization)
     elif stage.noise.remark == "at most":
-        # The number of releases is found during the run, and all of them together cost as much as the largest number.
+        # The number of releases is decided during the run. The stated cost is for the largest number.
         if not least.mu_squared <= stated.mu_squared <= least.mu_squared * (1.0 + _ROUNDING):
             yield (
                 f"mu_squared is stated as {stated.mu_squared!r}, and {stage.releases} releases with sigma = {sigma!r} "
@@ -142,7 +142,7 @@ def _above_threshold(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyC
     yield from _differs("scale", stage.noise.scale, given["query_rate"][1] / given["query_rate"][0] / m)
     rounded = epsilon if Fraction(epsilon) >= exact else math.nextafter(epsilon, math.inf)
     yield from _differs("the epsilon of its pure step", stage.cost.pure_epsilons, (rounded,))
-    # All queries together are one release; only its description says how many there are.
+    # All queries together are one release. Only the description of the stage states their number.
     yield from _differs("the rule", stage.rule, f"AboveThreshold, {stage.releases} radii")
     yield from _nothing_else(stage, "pure_epsilons")
 
@@ -171,7 +171,7 @@ def _lattice_draw(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost
 
 
 def _nothing_else(stage: Stage, *parts: str) -> Iterator[str]:
-    """A component of the cost that this kind of noise does not have is a mistake, too."""
+    """Check that the cost has no other parts than those of this kind of noise."""
     nothing = PrivacyCost(neighbours=stage.cost.neighbours, unit=stage.cost.unit)
     rest = replace(stage.cost, **{part: getattr(nothing, part) for part in parts})
     if rest != nothing:

@@ -1,8 +1,8 @@
-"""Verifying the trace of a record: it is read, and the cost that it implies is computed again.
+"""Verification of the trace of a record: the trace is read, and its cost is computed again.
 
-A plan states the largest cost of a run, and the trace states each query that was made. Every query is computed again
-(its sensitivity from its statistic, and its cost from its noise), and so is the sum. So a run that spent more than its
-record claims is found.
+A plan states the largest cost of a run, and the trace lists each query of the run. The sensitivity of every query is
+computed again from its statistic, its cost from its noise, and then the sum of the costs. So a run that spent more than
+its record claims is found.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from dpmedian.verification.stages import LEAST_SIGMA, MOST_SIGMA, bound_of
 
 __all__ = ["trace_of_record", "traces_of_groups", "wrong_sum", "wrong_with_trace"]
 
-# No trace needs more bytes: a record keeps 20,000 numbers, and a query without numbers takes about a hundred bytes.
+# The largest size of a trace in bytes. A record stores 20,000 numbers, and a query without numbers takes about a
+# hundred bytes.
 _BYTES_MAX = 2**26
 
-# The noise multiplier is realized by an integer sigma of at least 2^30 units, and sums of costs differ in their last
-# digits.
+# The relative tolerance of comparisons. sigma is rounded to an integer of at least 2^30 units, and sums of costs differ
+# in their last digits.
 _ROUNDING = 1e-8
 
-# At most this many wrong queries are named.
+# The largest number of wrong queries that are named.
 _NAMED = 3
 
-# The plan's name for the kind of noise that a trace names by its output.
+# The name of each kind of noise in a plan, by its name in a trace.
 _KINDS = {
     "Gaussian": "Gaussian",
     "choice": "exponential mechanism",
@@ -48,13 +49,13 @@ _KINDS = {
 
 
 def trace_of_record(record: Mapping[str, Any]) -> Trace | None:
-    """The trace of a record, or None if it has none."""
+    """The trace of a record, or None if the record has no trace."""
     rows = _rows(record)
     return None if rows is None else Trace([_query(row) for row in rows])
 
 
 def traces_of_groups(record: Mapping[str, Any], groups: int) -> list[Trace] | None:
-    """The trace of every group of a record, or None if it has none."""
+    """The trace of every group of a record, or None if the record has no trace."""
     rows = _rows(record)
     if rows is None:
         return None
@@ -84,7 +85,7 @@ def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _query(row: Mapping[str, Any]) -> Query:
-    """A query as the run made it; values that did not fit into the record are None."""
+    """A query of the run. Values that did not fit into the record are None."""
     try:
         for name in ("sensitivity", "rho", *(() if row["sigma"] is None else ("sigma",))):
             if type(row[name]) is not float or not 0.0 <= row[name] < math.inf:
@@ -106,7 +107,9 @@ def _array_of_floats(value: Any) -> Any:
 
 
 def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str]:
-    """What is wrong with a trace, in words; nothing if a run of this plan could have made it within its budget."""
+    """The errors of a trace, in words. There are none if a run of this plan within its budget may have made the
+    trace.
+    """
     stages = {stage.name: stage for stage in plan.stages}
     wrong = [
         f"query {index} ({query.stage}): {text}"
@@ -129,7 +132,7 @@ def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str
 
 
 def wrong_sum(record: Mapping[str, Any], trace: Trace) -> Iterator[str]:
-    """What is wrong with the sum that a record states with its trace."""
+    """The error of the sum that a record states with its trace, if it is wrong."""
     if record["trace"]["rho"] != trace.rho:
         yield f"what was spent is stated as rho = {record['trace']['rho']!r}, and the queries make it {trace.rho!r}"
 
@@ -178,7 +181,7 @@ def _gaussian(query: Query, stage: Stage, neighbours: Neighbours) -> Iterator[st
         yield f"its sigma is {sigma / query.sensitivity!r} times its sensitivity, and at least {least!r} was planned"
     if "at" not in stage.noise.remark and sigma != stage.noise.scale:
         yield f"its sigma is {sigma!r}, and {stage.noise.scale!r} was planned"
-    if query.statistic is None:  # The trace had become too long to keep the parameters.
+    if query.statistic is None:  # The trace was too long to store the parameters.
         return
     if query.statistic != stage.statistic and (query.statistic, stage.statistic) != ("mean shift", "gradient"):
         yield f"it is about {query.statistic!r}, and its stage about {stage.statistic!r}"

@@ -1,4 +1,4 @@
-"""Whether the claim of an audit record holds: its sensitivities, its costs and its budget are computed again."""
+"""Verification of an audit record: its sensitivities, its costs and its budget are computed again."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ from dpmedian.verification.trace import wrong_sum, wrong_with_trace
 
 __all__ = ["verify"]
 
-# A cap allows for rounding every sigma to a whole number of lattice units.
+# The relative tolerance of a cap, because every sigma is rounded to a whole number of lattice units.
 _ROUNDING = 1e-8
 
-# Logarithms and roots differ in their last digits between machines, and they are used in calibrating a plan.
+# The relative tolerance of numbers in a plan. Its calibration uses logarithms and roots, whose last digits differ
+# between machines.
 _CLOSE = 1e-9
 
 _NO_TRACE = "the queries of the run were left out of the record: of what was spent only the most is known"
 
-# Entries of a record about the run that do not follow from other entries.
+# Values of a record that cannot be computed from other entries.
 _UNAUTHENTICATED = {
     "released": ("the released values", "the moments", "the notes", "the name", "the date"),
     "failed": ("the message", "the noisy size", "the name", "the date"),
@@ -52,20 +53,19 @@ def verify(
     *,
     key: str | os.PathLike[str] | None = None,
 ) -> Verification:
-    """Verify an audit record: compute sensitivities from statistics, costs from noise, and the budget from the cost
-    again.
+    """Verify an audit record: compute the sensitivities, the costs and the budget again.
 
-    Verification needs no data and spends nothing. It checks that the record implies its claim. That the run did what
-    its record says is a property of the code that made the record, which the tests of the package check. Whether a run
-    produced the point, the date and the other values can be checked with the ledger that was charged, or with a
-    signature; without either, the verdict says what is not authenticated.
+    Verification needs no data and spends nothing. It checks that the entries of the record imply its claim. It cannot
+    check that the run did what the record says; this is a property of the code that made the record, which the tests of
+    the package check. The ledger that was charged, or a signature, shows whether a run produced the point, the date and
+    the other values. Without either, the verdict lists the values that are not authenticated.
 
     Parameters
     ----------
     record : str, path, mapping, Plan, Release, ReleaseFailed, Releases or GroupsPlan
         The text of a record, the path of its file, its parsed JSON, or the object that it was made from.
     ledger : Ledger or path, optional
-        The ledger that was charged: it must be consistent, and have the digest of this record.
+        The ledger that was charged. It must be consistent, and have the digest of this record.
     key : path, optional
         A PEM file with the public Ed25519 key of the person who signed the record. It needs the extra `sign`.
 
