@@ -108,7 +108,7 @@ def test_the_page_of_groups_has_a_date_units_intervals_and_a_map(tmp_path):
     assert "<title>&lt;north&gt;, 2026-01</title>" in text
     assert text.count('<text class="name"') == 2, "names that would overlap are left out"
     assert re.search(r"[125]0? km</text>", text), "a ruler in kilometers"
-    assert "Nobody has listed the groups." in text
+    assert "The groups were not listed in advance." in text
     assert "This protects one record, which is one row of the table." in text
     for tag in ("section", "table", "tr", "td", "th", "svg", "p", "div", "pre", "g", "text", "title"):
         assert len(re.findall(rf"<{tag}[ >]", text)) == text.count(f"</{tag}>"), tag

@@ -56,23 +56,22 @@ _MOMENTUM = 0.5
 # The offset of the seeds for the noisy median length in simulations, so that they differ from those of the steps.
 _OTHER_SEED = 2**32
 
-# The relative rounding by which parts of a budget are reduced, so that they add up to it.
+# Parts of a budget are reduced by this relative amount, so that rounding does not make them exceed it.
 _ROUNDING = 1e-9
 
 
 class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
-    """A Flower strategy that moves the model by a private geometric median of the clients' updates.
+    """A Flower strategy that moves the model by a private geometric median of the updates of the clients.
 
-    An update is what a client sends back minus what it was sent: all arrays of floating-point numbers flattened into
-    one vector of d coordinates. Hostile clients, up to nearly a half, cannot pull the median far away, and no client's
-    update shows. The server sees the updates: it is trusted, as in Flower's own central differential privacy.
+    An update is the model that a client returns minus the model that the client received, flattened into one vector of
+    d coordinates (arrays of floating-point numbers only). Hostile clients, up to nearly half of all clients, cannot
+    move the median far away. The update of a client stays private. The server sees the updates, so it must be trusted.
 
-    **Two ways to aggregate.** If the signal n sqrt(rho/d) is several tens, with n clients in a round and the budget rho
-    of the round, the model moves to the private median of the updates. Otherwise it moves by a private robust step, the
-    mean of the unit vectors of the updates. The noise of a step is large but averages out over rounds, so that models
-    of millions of parameters can be trained. The limit of a step is the coherence c of the honest updates, which is the
-    length of their mean unit vector; every round estimates it. A step withstands a share of hostile clients below
-    c/(1 + c).
+    **Two ways to aggregate.** Let n be the number of clients in a round and rho its budget. If the signal n sqrt(rho/d)
+    is several tens, the model moves by the private median of the updates. Otherwise it moves by a private robust step,
+    the mean of the unit vectors of the updates. The noise of a step averages out over rounds, so models with millions
+    of parameters can be trained. The coherence c is the length of the mean unit vector of the honest updates; every
+    round estimates it. A step points forward if the share of hostile clients is below c/(1 + c).
 
     Parameters
     ----------
@@ -82,20 +81,19 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         The budget of all rounds, `Ledger(..., neighbours="add_remove", unit="client")`. A round that does not fit the
         budget trains nothing, and the model stays unchanged.
     rounds : int, optional
-        Instead of a budget of one round: `ledger.split(rounds)`, so that this many rounds share the rest of the
-        ledger's budget.
+        Instead of a budget of one round: this number of rounds share the rest of the budget of the ledger.
     neighbours : {"add_remove", "replace"}
-        Whether a neighbor has one client more or less (the default), or one replaced client. Under "add_remove" the
-        number of clients is private: drop-outs are left out, and a noisy number is released. Under "replace" the number
-        is public, and a client that drops out counts as an update of zero.
+        Whether neighbors differ in one added or removed client (the default), or in one replaced client. Under
+        "add_remove" the number of clients is private: clients that drop out are left out, and a noisy number is
+        released. Under "replace" the number is public, and a client that drops out counts as an update of zero.
     aggregate : {"auto", "median", "step"}
-        What moves the model. "auto" uses the median if it is predicted to be found, and steps otherwise.
+        How the model moves. "auto" takes the median if it is predicted to be found, and otherwise steps.
     clients : int, optional
-        Under "add_remove" a public guess of the number of clients that answer, never counted; without a guess "auto"
-        takes steps. Under "replace" the clients are counted.
+        Under "add_remove", a public guess of the number of clients that answer. Never count them for this. Without a
+        guess "auto" takes steps. Under "replace" the clients are counted.
     radius : float, optional
-        For medians: a public bound on the length of an update; longer updates are shortened to it. It is not required,
-        but helps if there are few clients.
+        For medians: a public bound on the length of an update. Longer updates are shortened. It helps if clients are
+        few.
     threshold : float or "auto"
         For steps: updates shorter than this length have a weight proportional to their length. With 0 all updates count
         alike. "auto", the default, is seven tenths of the median length of the updates, which is tracked with one noisy
@@ -105,9 +103,9 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         tracked median length of the updates, and less if the noise is long. A number is a share of the length of the
         first model (of 1, if that is all zeros). With `rounds` the steps shrink evenly, to zero after the last round.
     momentum : float
-        For steps: this share of the last movement is repeated, and clients' updates are measured from there.
+        For steps: this share of the last movement is repeated, and updates are measured from the point that it reaches.
     fraction_train : float
-        The share of the connected nodes that are asked in each round. Under "add_remove" each node is asked with this
+        The share of the connected nodes that take part in each round. Under "add_remove" each node is chosen with this
         probability, independently. The stated cost does not use this sampling.
     server_learning_rate : float
         The factor by which the median, or the step, is multiplied before the model moves by it.
@@ -120,19 +118,20 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
 
     Notes
     -----
-    *Neighbors.* Runs that differ in everything that one client (one node) sends in all rounds. *Sensitivity and cost.*
-    Each round is a release of `dpmedian.geometric_median` or `dpmedian.robust_step` with one record per client, charged
-    before the updates are read; rounds compose. A step reads each update once, and keeps a single sum and the length of
-    each update. If the lengths are tracked, they are the records of a second robust step in one dimension, to which a
-    client adds at most 1 as well; both steps together cost at most the budget of the round. A client's reply is turned
-    into its record on its own: a reply with wrong names, shapes or types, or values that are not finite, counts as a
-    drop-out, and only one reply of a client counts. *Failure* keeps the model, and stays charged.
+    *Neighbors.* Two runs are neighbors if they differ in everything that one client (one node) sends in all rounds.
+    *Sensitivity and cost.* Each round is a release of `dpmedian.geometric_median` or `dpmedian.robust_step` with one
+    record per client, charged before the updates are read, and the costs of the rounds are added. A step reads each
+    update once, and keeps a single sum and the length of each update. If the lengths are tracked, they are the records
+    of a second robust step in one dimension, to which a client adds at most 1 as well; both steps together cost at most
+    the budget of the round. The reply of a client becomes its record without regard to other replies. A reply with
+    wrong names, shapes or types, or with values that are not finite, counts as a drop-out. Only the first reply of a
+    client counts. *Failure*: the model does not change, and the cost stays charged.
 
-    Other values that clients report (losses, numbers of examples) are not used, because they would not be private:
-    updates are not weighted, and clients do not evaluate. Evaluate on the server with public data, by `evaluate_fn`.
+    Other values that clients report (losses, numbers of examples) are not used, because they would not be private. So
+    updates are not weighted, and clients do not evaluate the model. Evaluate it on the server by `evaluate_fn`.
 
-    Under "add_remove" Flower's own waiting is not private: a round begins once `min_available_nodes` are connected, and
-    until then Flower logs their number. Keep this log private.
+    Under "add_remove" Flower's waiting is not private: a round begins when `min_available_nodes` are connected, and
+    until then Flower logs their exact number. Keep this log private.
     """
 
     def __init__(
@@ -161,7 +160,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     ) -> None:
         if rounds is None and ledger is not None and (rho, epsilon, delta) == (None, None, None):
             raise ValueError(
-                "a ledger is the budget of all rounds: say how many share it, rounds=..., or the budget of one, rho=..."
+                "a ledger is the budget of all rounds: pass their number, rounds=..., or the budget of one "
+                "round, rho=..."
             )
         if rounds is not None:
             if ledger is None or (rho, epsilon, delta) != (None, None, None):
@@ -232,9 +232,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return self.clients * math.sqrt(self._median_plan(self.clients, parameters).cost.rho / parameters)
 
     def method(self, parameters: int, clients: int | None = None) -> str:
-        """Whether a model with this many parameters moves by a "median" or a "step", with this many or the guessed
-        clients.
-        """
+        """Whether a model of this size moves by a "median" or a "step", with this or the guessed number of clients."""
         if self.aggregate != "auto":
             return self.aggregate
         n = self.clients if clients is None else clients
@@ -246,7 +244,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
 
     @property
     def cost(self) -> PrivacyCost | None:
-        """What all rounds so far cost together; None before the first."""
+        """The cost of all rounds so far together. None before the first round."""
         costs = [release.cost for release in (*self.releases, *self._followed)]
         return sum(costs[1:], costs[0]) if costs else None
 
@@ -260,7 +258,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Ask clients to train. If the release could not work, raise; if it would not fit the ledger, ask nobody."""
+        """Choose clients for training: none if the ledger cannot pay. Raise an error if the release would be useless."""
         self._model, self._asked = arrays, None
         nodes = self._choose(grid)
         start = flat(arrays)
@@ -293,7 +291,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """The model moved by the private median or the step, or the unchanged model if the release fails."""
+        """Return the model moved by the private median or by the step, or the unchanged model if the release fails."""
         model, asked = self._model, self._asked
         if model is None or asked is None:  # The ledger cannot pay for this round.
             return None, None
@@ -326,7 +324,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return moved(model, self.server_learning_rate * movement), self._metrics(release)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """None, because what clients report about themselves is not private."""
+        """Return None, because values that clients report are not private."""
         return None
 
     def _median(self, made: Plan, updates: NDArray[np.float64], options: dict[str, Any]) -> Release:
@@ -343,7 +341,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         left: float,
         options: dict[str, Any],
     ) -> tuple[Step, NDArray[np.float64]]:
-        """The step of a round and the movement that it makes; each reply is read once and added to a single sum."""
+        """The step of a round and its movement. Each reply is read once and added to a single sum."""
         again = None if self._velocity is None or self.momentum == 0.0 else self.momentum * self._velocity
         single = all(array.numpy().dtype == np.float32 for array in model.values() if floating(array))
         center = start if again is None else start + again
@@ -392,7 +390,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return self.step_length * (self._first_length or 1.0)
 
     def _left(self, server_round: int) -> float:
-        """The share of rounds that is left, including this one; 1 if their number is not known."""
+        """The share of rounds that is left, including this round. It is 1 if the number of rounds is not known."""
         return 1.0 if self._rounds is None else max(1.0 - (server_round - 1) / self._rounds, 0.0)
 
     def _plan_of(self, asked: list[int], d: int) -> Plan:
@@ -429,7 +427,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return plan_step(whole.parameters.n, d, threshold, rho=rho, neighbours=self.neighbours, unit=self.unit)
 
     def _lengths_plan(self, size: int | None) -> Plan:
-        """The plan of the number that tracks the median length; its cost does not depend on the number of clients."""
+        """The plan of the number that tracks the median length. Its cost does not depend on the number of clients."""
         rho = (1.0 - _ROUNDING) * LENGTHS_SHARE * self._whole_step_plan(2, 1).cost.rho
         return plan_step(2 if size is None else size, 1, rho=rho, neighbours=self.neighbours, unit=self.unit)
 
@@ -455,7 +453,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return sorted(node for node in nodes if self.fraction_train == 1.0 or coin.random() < self.fraction_train)
 
     def _metrics(self, release: Release | None) -> MetricRecord:
-        """What may be shown about a round: released values and costs only."""
+        """The values that may be shown about a round: released values and costs."""
         shown: dict[str, int | float | list[int] | list[float]] = {"failed": float(release is None)}
         if self.cost is not None:
             shown["rho-spent"] = self.cost.rho

@@ -1,8 +1,8 @@
 """The statistics that can be queried, and their sensitivities.
 
-A statistic is public. A source answers it with an `Exact`, which contains integer sums that only the tape can open. The
-answer carries the sensitivity of its statistic, so the sensitivity is stated in one place only. The kernels, the names
-of the parameters and the proofs of the sensitivities are in `src/statistics/`, one file each.
+A statistic is public. A source answers it with an `Exact`, which contains integers that only the tape can open. The
+answer stores the sensitivity of its statistic, so the sensitivity is stated in one place only. Each statistic has a
+file in `src/statistics/` with its kernel, its parameters and the proof of its sensitivity.
 
 | statistic | a record contributes |
 |---|---|
@@ -10,10 +10,11 @@ of the parameters and the proofs of the sensitivities are in `src/statistics/`, 
 | `mean shift` | the difference from theta in units of a radius, if it lies within the radius |
 | `ball size` | 1, if it lies within a radius of theta |
 | `robust step` | its difference from a center, divided by the larger of its length and a threshold |
-| `ranks` | in every coordinate, 1 if it is at or below the threshold, less 1/2 if centered |
+| `ranks` | in every coordinate, 1 if it is at or below the threshold, and 1/2 less if the ranks are centered |
 | `distance counts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, minus a target |
 | `curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
-| `hessian` | the same times a weight; beyond the radius also radius/distance u u^T, with u the unit vector to theta |
+| `hessian` | the curvature times a weight; beyond the radius also radius/distance u u^T, u being the unit vector to
+theta |
 | `gradient and directions` | the unit vector u from the record to theta, and u u^T times a weight |
 | `shells and directions` | 1 to the shell of its distance from theta, and u u^T times a weight |
 | `grid cells` | 1 to its cell of a grid, if that cell is listed |
@@ -24,13 +25,13 @@ of the parameters and the proofs of the sensitivities are in `src/statistics/`, 
 | `objective differences` | at every candidate, its distance from it minus its distance from the first candidate |
 
 `Statistic("gradient", theta=theta, bits=32)` is a query. Its `.sensitivity` has `.replace`, `.add_remove` and
-`.under(neighbours)`, in units of 2^-bits. `bound` gives the same sensitivity before a query exists, which is needed to
-calibrate the noise. `Bound` is the same function as data: a name and arguments, which a plan prints and a reviewer can
-evaluate again.
+`.under(neighbours)`, in units of 2^-bits. `bound` gives the same sensitivity before a query is created, for the
+calibration of the noise. A `Bound` stores a name and arguments for this function; a plan prints them, and a reviewer
+can evaluate the function again.
 
 If records have weights, all statistics except pairs and balls are sums of weighted contributions. `bound` with
-`weighted=True` says how far these sums move (`src/release/sensitivity.rs` has the proof). Pairs are formed among the
-records that hidden coins keep, each with the probability given by its weight.
+`weighted=True` is the sensitivity of these sums (`src/release/sensitivity.rs` has the proof). For pairs, hidden coins
+keep each record with the probability given by its weight, and pairs are formed among the kept records.
 """
 
 from __future__ import annotations
@@ -87,12 +88,14 @@ QUERIES = {
 """Each statistic, and the score of a lattice draw, in plain words for the page of a release."""
 
 SUMS = frozenset(name for name, is_sum in STATISTICS if is_sum)
-"""The statistics that are sums over records, in which weights are factors; pairs are formed after hidden coins."""
+"""The statistics that are sums over records. With weights, a contribution is multiplied by the weight of its record."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The L2 sensitivity of a statistic on a lattice of multiples of 2^-bits, as a function that is also data."""
+    """The L2 sensitivity of a statistic on a lattice of multiples of 2^-bits: a function of the bits, stored as a name
+    and arguments.
+    """
 
     statistic: str
     neighbours: Neighbours
@@ -110,5 +113,5 @@ class Bound:
         return bound(self.statistic, **dict(self.arguments), bits=bits)[0].under(self.neighbours)
 
     def values(self, bits: int) -> int:
-        """How many numbers are released of an answer at once."""
+        """The number of values of an answer that are released at once."""
         return bound(self.statistic, **dict(self.arguments), bits=bits)[1]

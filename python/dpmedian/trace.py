@@ -102,10 +102,8 @@ def _query(
     if query is not None and noise == "Gaussian":
         unit = math.ldexp(1.0, -bits)
         parameters["bits"] = bits
-    elif noise in (
-        "choice",
-        "draw",
-    ):  # Two scores of a draw may move in opposite directions.
+    elif noise in ("choice", "draw"):
+        # Two scores of a draw may move in opposite directions.
         parameters["eta"] = sensitivity / scale if noise == "choice" else 2.0 * sensitivity / scale
     elif noise == "above threshold":
         parameters["epsilon"] = sensitivity / scale

@@ -31,7 +31,7 @@ pub struct Streams {
 /// Suppose that a statistic keeps its sensitivity for every pair of coupled choices. Then the release, as a mixture
 /// over the choices, keeps its privacy bound, because the divergences of differential privacy are jointly quasi-convex.
 /// This holds for the whole run at once. Choices could be shown only if their distribution did not depend on the data.
-/// This is not the case: a pairing of n records reveals n, which is private under add/remove.
+/// But the distribution does depend on the data: a pairing of n records reveals n, which is private under add/remove.
 ///
 /// A stream cannot be copied, and using it consumes it. Two uses of one stream would give two dependent choices, but
 /// the bound of a release holds for independent choices. A statistic that owns a stream makes the same choice in every

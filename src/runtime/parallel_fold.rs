@@ -1,6 +1,7 @@
-//! Sums of integer vectors over records, or over pairs of records; every aggregate of the core is such a sum.
+//! Sums of integer vectors over records, or over pairs of records. Every aggregate of this crate is such a sum.
 //!
-//! Sums of integers do not depend on the order, so any free thread takes the next block.
+//! Sums of integers do not depend on the order, so any free thread takes the next block. Blocks are processed in waves,
+//! and the progress callback is called after each wave.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! A query that was sent to another process is the same query there.
+//! Queries that are sent to another process. They keep their identity there.
 
 use super::{Arguments, BadParameter, Parameters, Statistic};
 use crate::release::exact::Exact;
@@ -7,7 +7,7 @@ use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// A query from another process: it answers like a query of its kind and has the identity of the original.
+/// A query from another process, with the identity of the original query.
 struct Again(Box<dyn Statistic>, Identity);
 
 impl Statistic for Again {
@@ -40,8 +40,8 @@ impl Statistic for Again {
     }
 }
 
-/// The query with this name, these parameters and this identity. Hidden randomness is not sent to another process, so
-/// a query that needs it cannot be read.
+/// The query with this name, these parameters and this identity. Hidden randomness is never sent to another process, so
+/// a query that needs hidden randomness cannot be read.
 pub fn read(name: &str, parameters: Parameters, identity: Identity) -> Result<Box<dyn Statistic>, BadParameter> {
     Ok(Box::new(Again(super::read(name, Arguments::new(parameters, None))?, identity)))
 }

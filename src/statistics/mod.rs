@@ -101,28 +101,30 @@ pub trait Statistic: Any + Send + Sync {
     }
 }
 
-/// What makes a statistic available by its name: the file of a statistic has all of it, and [`statistics!`] lists the
-/// files.
+/// The functions that make a statistic available by its name. The file of each statistic implements them, and
+/// [`statistics!`] lists the files.
 pub trait Kind: Statistic + Sized {
-    /// The name, for plans and records.
+    /// The name, as plans and audit records show it.
     const NAME: &'static str;
 
-    /// Whether it is a sum over records that is released with noise, so that weights are factors in its bound.
+    /// Whether the statistic is a sum over records that is released with noise. Then the contribution of a record is
+    /// multiplied by its weight.
     const SUM: bool = true;
 
-    /// The query with the parameters of [`Statistic::parameters`].
+    /// Creates the query from the parameters of [`Statistic::parameters`].
     fn read(given: &mut Arguments) -> Result<Self, BadParameter>;
 
-    /// The sensitivity of every query with these parameters, which is needed for calibration before a query exists.
+    /// The sensitivity of every query with these parameters. Calibration needs the sensitivity before the query is
+    /// created.
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter>;
 
-    /// Queries at a point with which the promises of all statistics are tested; n is the public number of records, and
-    /// `scale` can be any number.
+    /// Example queries at a point, for the tests of all statistics. n is the public number of records, and `scale` can
+    /// be any number.
     #[cfg(test)]
     fn examples(theta: &[f64], scale: f64, n: usize) -> Vec<Result<Self, BadParameter>>;
 }
 
-/// How far an answer moves between neighbors, and how many numbers are released of it at once.
+/// The sensitivity of an answer, and the number of its values that are released at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
     /// The sensitivity without weights.
@@ -159,7 +161,7 @@ macro_rules! identified {
     };
 }
 
-/// Declares the modules of statistics, and what finds a statistic by its name.
+/// Declares the modules of the statistics, and the functions that find a statistic by its name.
 macro_rules! statistics {
     ($($module:ident :: $kind:ident,)*) => {
         $(pub mod $module;)*
@@ -176,7 +178,7 @@ macro_rules! statistics {
             given.taken(made)
         }
 
-        /// The bound of the statistic with this name; the parameter `weighted` says whether records have weights.
+        /// The bound of the statistic with this name. The parameter `weighted` states whether records have weights.
         pub fn bound(name: &str, mut given: Arguments) -> Result<Bound, BadParameter> {
             let weighted = given.flag("weighted")?;
             let (bound, sum) = match name {

@@ -1,4 +1,5 @@
-//! The public parameters of a query by name: for the trace of a run, and for the same query in another process.
+//! The public parameters of a query, by name. The trace of a run stores them, and another process rebuilds the query
+//! from them.
 
 use std::borrow::Cow;
 
@@ -12,9 +13,9 @@ pub enum Value {
     Float(f64),
     /// A point, several points one after the other, or radii.
     Floats(Vec<f64>),
-    /// A point in single precision, which is also one in double precision.
+    /// A point in single precision. Every such point is also a point in double precision.
     Singles(Vec<f32>),
-    /// The bits of a lattice, a number of things, or a flag.
+    /// The bits of a lattice, a count, or a flag.
     Number(u64),
     /// A fraction p/2^k as the pair of p and k, or codes.
     Numbers(Vec<u64>),
@@ -60,12 +61,12 @@ impl Parameters {
         Self(values.map(|(name, value)| (Cow::Borrowed(name), value)).into())
     }
 
-    /// Parameters with the names of a caller.
+    /// Parameters whose names come from the caller.
     pub fn named(values: Vec<(String, Value)>) -> Self {
         Self(values.into_iter().map(|(name, value)| (Cow::Owned(name), value)).collect())
     }
 
-    /// How many numbers they consist of.
+    /// The number of numbers in all parameters.
     pub fn size(&self) -> usize {
         let size = |(_, value): (&str, &Value)| match value {
             Value::Float(_) | Value::Number(_) => 1,
@@ -82,14 +83,15 @@ impl Parameters {
     }
 }
 
-/// What a query or a bound is made of: parameters that are taken one by one, and hidden randomness if there is any.
+/// The input for creating a query or a bound: parameters, which are taken out one by one, and hidden randomness if it
+/// is needed.
 pub struct Arguments {
     parameters: Parameters,
     stream: Option<Stream>,
 }
 
 impl Arguments {
-    /// These parameters, with or without hidden randomness.
+    /// The input with these parameters, with or without hidden randomness.
     pub fn new(parameters: Parameters, stream: Option<Stream>) -> Self {
         Self { parameters, stream }
     }
@@ -105,7 +107,7 @@ impl Arguments {
         self.optional(name).ok_or_else(|| BadParameter(format!("the parameter {name:?} is missing")))
     }
 
-    /// Takes a length, a weight or a share; a whole number is one too.
+    /// Takes a length, a weight or a share. A whole number is accepted, too.
     pub(super) fn float(&mut self, name: &str) -> Result<f64, BadParameter> {
         match self.required(name)? {
             Value::Float(value) => Ok(value),
@@ -131,7 +133,7 @@ impl Arguments {
         }
     }
 
-    /// Takes the bits of a lattice, or another small number. A larger one becomes a number that every check refuses.
+    /// Takes the bits of a lattice, or another small number. A larger number becomes a number that every check refuses.
     pub(super) fn small(&mut self, name: &str) -> Result<u32, BadParameter> {
         Ok(u32::try_from(self.size(name)?).unwrap_or(u32::MAX))
     }
@@ -144,7 +146,7 @@ impl Arguments {
         }
     }
 
-    /// Takes a fraction p/2^k; if it is missing it is 0.
+    /// Takes a fraction p/2^k. If it is missing, the result is 0.
     pub(super) fn fraction(&mut self, name: &str) -> Result<(u64, u32), BadParameter> {
         match self.optional(name) {
             None => Ok((0, 0)),
@@ -153,7 +155,7 @@ impl Arguments {
         }
     }
 
-    /// Takes a flag; if it is missing it is not set.
+    /// Takes a flag. If it is missing, the flag is not set.
     pub fn flag(&mut self, name: &str) -> Result<bool, BadParameter> {
         match self.optional(name) {
             None | Some(Value::Number(0)) => Ok(false),
@@ -167,7 +169,7 @@ impl Arguments {
         self.stream.take().ok_or_else(|| BadParameter("the query needs hidden randomness".into()))
     }
 
-    /// What was made of the parameters, if every one of them was taken.
+    /// Returns the created value, or an error if a parameter was not taken.
     pub(super) fn taken<T>(self, made: T) -> Result<T, BadParameter> {
         match self.parameters.0.first() {
             None => Ok(made),

@@ -16,8 +16,8 @@ use super::tape::{Exact, Stream};
 use dpmedian_core::statistics::parameters::{Arguments, Parameters, Value};
 use dpmedian_core::statistics::{self, robust_step};
 
-/// A query about the records: a name and public parameters. What a statistic is and which parameters it has stands in
-/// its file in the core.
+/// A query about the records: a name and public parameters. The file of each statistic in the Rust core describes the
+/// statistic and its parameters.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Statistic(Box<dyn statistics::Statistic>);
 
@@ -44,7 +44,7 @@ impl Statistic {
         self.0.name()
     }
 
-    /// How far the answer moves between neighbors.
+    /// How far the answer can move between neighbors.
     #[getter]
     fn sensitivity(&self) -> Sensitivity {
         Sensitivity(self.0.sensitivity())
@@ -69,7 +69,7 @@ impl Statistic {
     }
 }
 
-/// The sensitivity of every query with these parameters, and how many numbers are released of its answer at once.
+/// The sensitivity of every query with these parameters, and the number of values that are released at once.
 #[pyfunction]
 #[pyo3(signature = (name, /, **parameters))]
 pub(super) fn bound(name: &str, parameters: Option<&Bound<'_, PyDict>>) -> PyResult<(Sensitivity, usize)> {
@@ -78,7 +78,7 @@ pub(super) fn bound(name: &str, parameters: Option<&Bound<'_, PyDict>>) -> PyRes
     Ok((Sensitivity(bound.sensitivity), bound.values))
 }
 
-/// A parameter that Python gives: whole numbers are tried first, so that a float is never taken for one.
+/// A parameter from Python. Whole numbers are tried first, so that a float is never taken for a whole number.
 #[derive(FromPyObject)]
 enum Given<'py> {
     Number(u64),
@@ -107,7 +107,7 @@ fn as_parameters(given: Option<&Bound<'_, PyDict>>) -> PyResult<Parameters> {
     given.map(parameter).collect::<PyResult<_>>().map(Parameters::named)
 }
 
-/// Public parameters, for Python: points and radii are arrays, and whole numbers are a list.
+/// Converts public parameters for Python. Points and radii become arrays, and whole numbers become a list.
 pub(super) fn from_parameters<'py>(py: Python<'py>, parameters: &Parameters) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in parameters.iter() {

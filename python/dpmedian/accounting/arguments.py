@@ -31,9 +31,8 @@ DELTA_LIMIT = 1e-100
 
 def _number(name: str, value: object, accepted: str, down: bool) -> float:
     """A real number as a double, rounded in the given direction, or a TypeError that names the argument."""
-    if (
-        type(value) is float
-    ):  # The common case comes first, because a plan has hundreds of costs and checking an abstract type is slow.
+    # The common case comes first, because a plan has hundreds of costs and checking an abstract type is slow.
+    if type(value) is float:
         return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")

@@ -33,9 +33,8 @@ def product_up(k: int, x: float) -> float:
     """The smallest double that is at least k times x."""
     exact = k * Fraction(x)
     try:
-        rounded = float(
-            exact
-        )  # This is correctly rounded. The product k * x would not be, because k itself may not be a double.
+        # This is correctly rounded. The product k * x would not be, because k itself may not be a double.
+        rounded = float(exact)
     except OverflowError:
         return math.inf
     return up(rounded) if Fraction(rounded) < exact else rounded

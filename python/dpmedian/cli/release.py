@@ -56,9 +56,8 @@ def release(options: argparse.Namespace) -> None:
         if options.output == "json":
             show_failure(failed)
         if options.report is not None:
-            with contextlib.suppress(
-                Exception
-            ):  # The exit code shows the failure of the release, so other errors are ignored.
+            # The exit code shows the failure of the release, so other errors are ignored.
+            with contextlib.suppress(Exception):
                 failed.report(options.report, ledger=ledger)
         raise
     hand_out(result, options, ledger)

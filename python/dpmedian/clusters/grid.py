@@ -1,4 +1,6 @@
-"""Where the records are: how far they reach, along which axes, and which cells of a grid contain many of them."""
+"""The location of the records: how far they reach, along which axes they extend, and which cells of a grid contain many
+of them.
+"""
 
 from __future__ import annotations
 
@@ -33,45 +35,45 @@ Indices = NDArray[np.int64]
 # The index of the shell that begins at the scale, which is the core radius of all records.
 _CORE = -FIRST_HALF_OCTAVE
 
-# A run of one, two or four shells stands out if its count exceeds this many standard deviations of the noise. There are
-# about 120 such runs; noise alone exceeds this in one data set of fifteen, and then the grid is a little larger than
-# necessary.
+# One, two or four neighboring shells stand out if their count exceeds this many standard deviations of the noise. There
+# are about 120 such groups of shells. In one of fifteen data sets noise alone exceeds this number, and then the grid is
+# slightly larger than necessary.
 _STANDS_OUT = 3.3
 
-# A shell counts as occupied above this many standard deviations.
+# A shell counts as occupied if its count exceeds this many standard deviations.
 _OCCUPIED = 2.0
 
 # A grid has at most this many axes, this many levels, and 2^13 cells at its first level.
 AXES_MOST, LEVELS_MOST, _FIRST_BITS = 6, 4, 13
 
-# The largest width of a cell of the last level, in core radii near the center, with one, two, three or more axes.
+# The largest width of a cell of the last level near the center, in core radii, for one, two, three, and more axes.
 _FINEST = (0.04, 0.08, 0.2, 0.3)
 
-# The first level is not too fine: the core, of this width in core radii, has at most one cell per this many standard
-# deviations of a count (in records), or two cells per center. With finer cells most records would lie in cells that do
-# not stand out of the noise, and would be lost: wide clusters, beside a compact one that determines the core radius,
-# cover many cells.
+# Limits for the first level. The core has the width _CORE_WIDTH in core radii. It has at most one cell for every
+# _RECORDS_PER_CELL standard deviations of a count (in records), or two cells per center. With finer cells most records
+# would lie in cells that do not stand out of the noise, and would be lost. This happens to wide clusters, which cover
+# many cells, if a compact cluster determines the core radius.
 _CORE_WIDTH, _RECORDS_PER_CELL = 2.4, 80.0
 
 # A cell is split into at most 2^6 parts at once.
 _SPLIT_BITS = 6
 
-# A cell is split if its noisy count exceeds this many standard deviations, or this part of the expected largest noisy
-# count of empty cells. A far cell that passes by noise alone would take a center away from the data; this may happen in
-# one run of 500.
+# A cell is split if its noisy count exceeds _LEAST_KEPT standard deviations and the part _OF_LARGEST of the expected
+# largest noisy count of empty cells. A far cell (farther than _FAR core radii) that is split by noise alone would move
+# a center away from the data. The threshold for far cells is such that this happens in one of 500 runs.
 _LEAST_KEPT, _OF_LARGEST, _FAR, _FAR_ODDS = 1.5, 0.85, 2.1, 2e-3
 
 
 def reach_of(counts: Vector, noise: float) -> float:
     """The distance, in core radii, up to which records stand out of the noise, plus half an octave.
 
-    One, two or four neighboring shells are tested together. A sum over all outer shells would hide a cluster in the
-    noise of the empty ones.
+    One, two or four neighboring shells are tested together. In a sum over all outer shells, the noise of empty shells
+    would hide a cluster.
     """
     outermost = _CORE
     for width in (1, 2, 4):
         sums = np.convolve(counts, np.ones(width), "valid")
-        # A window that contains a shell already found tells nothing about shells beyond it.
+        # Only windows beyond the outermost shell found so far can find more.
         seen = np.flatnonzero(sums[outermost + 1 :] > _STANDS_OUT * noise * math.sqrt(width))
         if len(seen):
             outermost += int(seen[-1]) + width
@@ -79,16 +81,17 @@ def reach_of(counts: Vector, noise: float) -> float:
 
 
 def axes_of(moments: Matrix | None, d: int, noise: float, k: int) -> Matrix:
-    """The axes of the grid, one in each row: along them the directions to the records vary more than noise explains.
+    """The axes of the grid, one in each row. Along these axes the directions to the records vary more than noise
+    explains.
 
     `noise` is the standard deviation of the diagonal of the moments. k centers lie in k - 1 dimensions around their
-    mean, so more axes than that are not needed.
+    mean, so at most k - 1 axes are needed.
     """
     if moments is None:
         return np.eye(d)
     values, vectors = np.linalg.eigh(moments)
     values, vectors = values[::-1], vectors[:, ::-1]
-    edge = noise * math.sqrt(2.0 * d)  # The edge of the semicircle of the eigenvalues of the noise.
+    edge = noise * math.sqrt(2.0 * d)  # The edge of the semicircle distribution of the eigenvalues of the noise.
     bulk = values[-max(1, d // 3) :].mean() + (0.8 * edge if d >= 6 else 0.0)
     above = int((values - bulk > 0.9 * edge).sum())
     count = int(np.clip(above, min(d, 2), min(d, AXES_MOST, max(k - 1, 2))))
@@ -96,7 +99,7 @@ def axes_of(moments: Matrix | None, d: int, noise: float, k: int) -> Matrix:
 
 
 def levels_of(grid: Grid) -> int:
-    """The number of levels of a grid: one more if its cells would be too wide otherwise."""
+    """The number of levels of a grid. There is one more level if the cells would otherwise be too wide."""
     axes = len(grid.axes)
     return LEVELS_MOST if axes <= 2 or _last(grid) > _FIRST_BITS // axes + LEVELS_MOST - 2 else LEVELS_MOST - 1
 
@@ -114,7 +117,7 @@ def grid_of(center: Vector, axes: Matrix, scale: float, reach: float) -> Grid:
 
 
 def compressed(length: Vector) -> Vector:
-    """The length after compression: unchanged up to 1, and e + m for m 2^e with 1 <= m < 2 beyond."""
+    """The length after compression: unchanged up to 1, and beyond 1 e + m for a length m 2^e with 1 <= m < 2."""
     mantissa, power = np.frexp(length)
     return np.asarray(np.where(length <= 1.0, length, power - 1 + 2.0 * mantissa))
 
@@ -127,7 +130,9 @@ def expanded(length: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Leaves:
-    """Places in the axes of a grid, in core radii from its center, with the noisy number of records around each."""
+    """Points in the axes of a grid, in core radii from its center, with the noisy number of records around each
+    point.
+    """
 
     places: Matrix
     weights: Vector
@@ -155,7 +160,7 @@ def _levels(grid: Grid, noise: float, size: float, k: int) -> list[int]:
 
 
 def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, Indices], Vector]) -> Leaves:
-    """Split cells that hold many of about `size` records, level by level.
+    """Split the cells with many records, level by level. There are about `size` records.
 
     `count` releases counts whose noise has this standard deviation.
     """
@@ -190,10 +195,10 @@ def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, 
 
 
 def trimmed_weight(counts: Vector, noise: float, leaves: Leaves, far: float) -> float:
-    """The weight of the leaves that are at least as far from the center as the `far` farthest records.
+    """The weight of the leaves that are as far from the center as the `far` farthest records.
 
-    The noisy counts of the shells, with this standard deviation, say how far these records are. The leaves contain
-    fewer records than there are, because cells with few records are lost, and most of these cells are far away.
+    The noisy counts of the shells give the distance of these records. The leaves do not contain all records, because
+    cells with few records are dropped, and most of these cells are far away.
     """
     seen = np.where(counts > _OCCUPIED * noise, counts, 0.0)
     lengths, starts = np.linalg.norm(leaves.places, axis=1), np.append(0.0, shell_ends()[:-1])
@@ -206,7 +211,9 @@ def trimmed_weight(counts: Vector, noise: float, leaves: Leaves, far: float) -> 
 
 
 def _cells(level: int, axes: int, kept: _Kept | None) -> tuple[Indices, Indices]:
-    """All cells of the first level, or the parts of the cells that were kept, and the index of each part's parent."""
+    """The cells of the next level, and the index of the parent of each: all cells of the first level, or the parts of
+    the kept cells.
+    """
     if kept is None:
         return _all_cells(level, axes), np.zeros(1 << level * axes, dtype=np.int64)
     halvings = level - kept.level
@@ -222,7 +229,7 @@ def _all_cells(level: int, axes: int) -> Indices:
 
 
 def _combined(counts: Vector, parents: Indices, kept: _Kept) -> Vector:
-    """Combine the counts with those of their parents: both estimate the sum of the parts, with different noise."""
+    """Combine the counts with the counts of their parents. Both estimate the sum of the parts, with different noise."""
     parts = len(counts) // len(kept.counts)
     sums = np.bincount(parents, counts, len(kept.counts))
     # The sum of the parts has `parts` times the variance of the parent's own count.
@@ -242,7 +249,7 @@ def _thresholds(middles: Matrix, noise: float, *, first: bool) -> Vector:
 
 
 def _most(level: int, indices: Indices, counts: Vector, most: int) -> _Kept:
-    """The cells with the largest counts, if there are too many cells to split."""
+    """At most `most` cells, those with the largest counts."""
     if len(indices) > most:
         order = np.sort(np.argsort(-counts, kind="stable")[:most])
         indices, counts = indices[order], counts[order]

@@ -2,8 +2,8 @@
 
 | stage | share of rho | finds |
 |---|---|---|
-| those of the default method | 10 % | a first center, the median of all records, and their core radius |
-| shells | 12 % | how far the records reach, and the axes in which they extend |
+| stages of the default method | 10 % | a first center, which is the median of all records, and the core radius |
+| shells | 12 % | the reach of the records, and the axes along which they extend |
 | cells | 38 % | cells of a grid that hold many records, level by level |
 | clusters | 40 % | counts, distances and gradients of the records nearest to each center |
 """
@@ -42,20 +42,20 @@ Matrix = NDArray[np.float64]
 # Shares of rho.
 _WHERE, _SHELLS, _CELLS, _STEPS = 0.10, 0.12, 0.38, 0.40
 
-# Releases of the last three kinds spend their share up to rounding; this is the relative rounding of sums of shares.
+# The relative rounding error of sums of shares.
 _ROUNDING = 1e-9
 
 # The number of gradient steps.
 _STEPS_COUNT = 4
 
-# The weight of the directions relative to the shells in more than two dimensions. On the line and in the plane the axes
-# are those of the coordinates.
+# The weight of the directions relative to the shells, in more than two dimensions. In one and two dimensions the
+# coordinate axes are used.
 _DIRECTIONS = 2.0
 
 # The weights of the counts and of the shells relative to the gradients. Under replacement the counts cost nothing.
 _WEIGHTS = {"replace": (1.0, 0.6), "add_remove": (0.5, 0.6)}
 
-# A cluster may be noise if its size is below this many standard deviations.
+# A cluster with a size below this many standard deviations may be noise.
 _DOUBTFUL = 3.0
 
 
@@ -70,7 +70,7 @@ class KMedians(CappedMethod):
     cells: Offer[NoisyCells]
     gradients: Offer[NoisyClusters]
     own: Allowance
-    """The allowance of the last three kinds."""
+    """The allowance of shells, cells and clusters."""
     allowance: Allowance
     """The allowance of all kinds, which is the cost."""
 
@@ -114,21 +114,21 @@ class KMedians(CappedMethod):
 
     @property
     def half_found(self) -> int:
-        """The size of a compact cluster beside larger ones that is found in half of the runs."""
+        """The size of a compact cluster that is found in half of the runs if there are larger clusters."""
         return math.ceil(_SMALL_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise)
 
     @property
     def smallest_cluster(self) -> int:
-        """The size of a compact cluster beside larger ones that is found in nineteen of twenty runs."""
+        """The size of a compact cluster that is found in nineteen of twenty runs if there are larger clusters."""
         return math.ceil(self.half_found * math.pow(19.0, 1.0 / _CLUSTER_SHARPNESS))
 
     def chance(self, size: float) -> float:
-        """The predicted probability that a compact cluster of this size is found beside larger ones."""
+        """The predicted probability that a compact cluster of this size is found if there are larger clusters."""
         return within(self.half_found, size, _CLUSTER_SHARPNESS)
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """Predict a run; `failure` is the probability that clusters of equal sizes, or the data at all, are not
-        found.
+        """Predict a run. `failure` is the probability that clusters of equal sizes are not all found, or that the data
+        are not found.
         """
         where = self.where.predict(core_radius)
         border = _EQUAL_BORDER[min(self.parameters.d, 3) - 1] * self._cell_noise
@@ -142,27 +142,28 @@ class KMedians(CappedMethod):
             raise ReleaseFailed(f"no first center: {failed.message}", self.cost) from None
         if where.scale is None or where.scale <= 0.0:
             raise ReleaseFailed("no core radius was found, so that distances have no unit", self.cost)
-        # Records may be as far away as doubles allow. An overflow becomes infinite, and no center is moved by it.
+        # Records may be extremely far away. An overflow becomes infinite, and does not move any center.
         with np.errstate(over="ignore", invalid="ignore"):
             return _Run(self, source, Spender(self.own, tape), where.point, where.scale).result(where)
 
 
-# Sizes of clusters, in units of the standard deviation of a cell's count, that are found in half of the runs, on the
-# line, in the plane, and in more dimensions, where a cluster covers several cells. The first numbers are for clusters
-# of equal sizes, the second for one cluster beside four larger ones; the last number is the sharpness of the
-# transition. `benches/clusters.py --found` prints the measurements behind the second numbers.
+# The sizes of clusters that are found in half of the runs, in standard deviations of a cell's count. The three numbers
+# are for one, two, and more dimensions, where a cluster covers several cells. _EQUAL_BORDER is for clusters of equal
+# sizes, and _SMALL_BORDER for one cluster beside four larger clusters. `benches/clusters.py --found` prints the
+# measurements for _SMALL_BORDER.
 _EQUAL_BORDER, _SMALL_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), (10.0, 9.0, 26.0), 5.0
 
 
 class _Run:
-    """One run: what is known so far, and the budget that is left."""
+    """The state of one run."""
 
     def __init__(self, method: KMedians, source: Source, spender: Spender, center: Vector, scale: float) -> None:
         self._method = method
         self._source = source
         self._spender = spender
         self._center = center
-        # If 40 % of the records coincide, the core radius is the smallest double, and dividing by it would overflow.
+        # If 40 % of the records coincide, the core radius is the smallest double, and dividing by this number would
+        # overflow.
         self._scale = max(scale, _LEAST_SCALE)
         self._size_noise = math.inf
         self._notes: tuple[str, ...] = ()
@@ -243,26 +244,26 @@ class _Run:
 # The smallest core radius for which shells, radii and their quotients are normal doubles.
 _LEAST_SCALE = 2.0**-900
 
-# The smallest initial Huber radius, in core radii of all records; it is finer than the cells of a grid.
+# The smallest initial Huber radius, in core radii of all records. It is smaller than the cells of a grid.
 _LEAST_RADIUS = 0.3
 
 
-# With `trim`, this part of the estimated share of trimmed leaves is trimmed. The estimate is noisy, and trimming a
-# small cluster costs more than keeping a few far leaves.
+# With `trim`, only this part of the estimated share of far leaves is trimmed. The estimate is noisy, and trimming a
+# small cluster increases the error more than keeping a few far leaves.
 _SURELY_TRIMMED = 0.7
 
-# If more than this share of the records lies beyond all shells, a note says so: the core radius then belongs to records
-# that coincide, and says nothing about the others.
+# If more than this share of the records lies beyond all shells, there is a note. The core radius then belongs to
+# records that coincide, and gives no information about the other records.
 _MANY_BEYOND = 0.1
 _BEYOND = (
-    "about {:.0f} records lie much farther from the first center than its core radius, because 40 % of the records or "
-    "more coincide there or nearly: centers among the others were not searched for; if a public value stands for a "
-    "missing one, such as 0, leave its rows out"
+    "about {:.0f} records lie much farther from the first center than the core radius, because 40 % of the records or "
+    "more (nearly) coincide there: no centers were searched among the other records; if a public value stands for a "
+    "missing value, such as 0, leave the rows with this value out"
 )
 
 
 def _enough(places: Matrix, weights: Vector, k: int) -> tuple[Matrix, Vector]:
-    """At least k places: if there are fewer, copies of the heaviest place are added a little apart."""
+    """At least k points. If there are fewer, copies of the heaviest point are added at a small distance."""
     missing = k - len(places)
     if missing <= 0:
         return places, weights
@@ -278,13 +279,14 @@ def _doubts(sizes: Vector, noise: float) -> tuple[str, ...]:
     if not doubtful:
         return ()
     return (
-        f"the clusters with the indices {', '.join(doubtful)} may be noise: fewer than three standard deviations of a "
-        "size were seen; use a smaller k, more records or a larger budget",
+        f"the clusters with the indices {', '.join(doubtful)} may be noise: their sizes are below three "
+        "standard deviations of a "
+        "size; use a smaller k, more records or a larger budget",
     )
 
 
 def check(parameters: PublicParameters) -> None:
-    """Raises if the number of clusters is missing, or if the budget admits no Gaussian noise."""
+    """Raise an error if the number of clusters is missing, or if the budget does not admit Gaussian noise."""
     if parameters.clusters is None:
         raise ValueError("method 'k_medians' needs a number of clusters: call dpmedian.k_medians(points, k, ...)")
     adaptive.check(parameters)
@@ -297,7 +299,9 @@ def _clusters(parameters: PublicParameters) -> int:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost for every number of records: the allowance has the same kinds of releases, and as many of each."""
+    """The cost, which is the same for every number of records, because the allowance has the same kinds of releases and
+    as many of each.
+    """
     return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
 
 

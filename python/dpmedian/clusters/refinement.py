@@ -15,15 +15,15 @@ __all__ = ["Centers", "Seen", "longer", "reach_of", "revived", "step"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# A shell counts as occupied above this many standard deviations. A center is moved only if its count exceeds this many
-# standard deviations; below, none of its records was seen.
+# A shell counts as occupied if its count exceeds _OCCUPIED standard deviations. A center is moved only if its count
+# exceeds _SEEN standard deviations. Otherwise its records count as not seen.
 _OCCUPIED, _SEEN = 2.0, 3.0
 
-# The shells of a cluster are used for it if they contain this share of its count; otherwise those of all clusters are
-# used.
+# The shells of a cluster are used if they contain this share of the count of the cluster. Otherwise the shells of all
+# clusters are used.
 _CLEAR = 0.6
 
-# The largest step: this many Huber radii, or this part of the distance to the nearest other center.
+# The largest step: _LONGEST Huber radii, or the part _TOWARDS_NEXT of the distance to the nearest other center.
 _LONGEST, _TOWARDS_NEXT = 3.0, 0.5
 
 # A step that is not the last one is this many times as long in three dimensions and more. Centers that share clusters
@@ -31,14 +31,14 @@ _LONGEST, _TOWARDS_NEXT = 3.0, 0.5
 # the plane and on the line, where noise is not shrunk, longer steps lose more by noise than they gain.
 _LONGER = 1.5
 
-# With `trim`, at least this part of that share is trimmed among the records that are seen; the others may be too sparse
-# to be seen.
+# With `trim`, at least this part of the trimmed share is trimmed among the records that are seen. The other far records
+# may be too sparse to be seen.
 _LEAST_TRIMMED = 0.2
 
-# A center whose records were not seen is moved into the costliest cluster. It is moved if the distances to its own
-# records, counting this many standard deviations that noise may hide, sum to less than this part of the distances in
-# that cluster, because halving a cluster saves about as much. The two centers are then this part of a Huber radius away
-# from the old center.
+# A center whose records were not seen is moved into the cluster with the largest sum of distances. It is moved if the
+# sum of distances to its own records is less than the part _SAVED of the sum in this cluster, because halving a cluster
+# saves about this part. The own records include _HIDDEN standard deviations, which noise may hide. The two centers are
+# then _APART Huber radii away from the old center.
 _HIDDEN, _SAVED, _APART = 2.0, 0.1, 0.5
 
 
@@ -53,7 +53,9 @@ class Centers:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one release says about the records around the centers, with the standard deviations of its noise."""
+    """The noisy values of one release about the records around the centers, and the standard deviations of the
+    noise.
+    """
 
     counts: Vector
     shells: Matrix
@@ -64,23 +66,28 @@ class Seen:
 
     @property
     def occupied(self) -> Vector:
-        """The number of records in each shell around all centers, or 0 if it does not stand out of the noise."""
+        """The number of records in each shell around all centers, or 0 if the number does not stand out of the
+        noise.
+        """
         together = self.shells.sum(axis=0)
         return np.where(together > _OCCUPIED * self.shell_noise * math.sqrt(len(self.shells)), together, 0.0)
 
 
 def step(centers: Centers, seen: Seen, scale: float) -> Centers:
-    """Move every center by a Newton step on its Huber distances, as far as the gradient stands out of the noise."""
+    """Move every center by a Newton step on its Huber distances. The step is shorter if noise may explain the
+    gradient.
+    """
     points, radii = centers.points.copy(), centers.radii.copy()
     k, d = points.shape
-    # The middles of the shells: a shell is half an octave wide, and its outer radius is known.
+    # The middle radii of the shells, from their outer radii. A shell is half an octave wide.
     distances = scale * shell_ends() * 2.0**-0.25
     occupied = seen.occupied
     gaps = _gaps(centers.points)
     for j in range(k):
         if seen.counts[j] < _SEEN * seen.count_noise:
             continue
-        near = distances < max(gaps[j], 1.5 * radii[j])  # Beyond the next center a shell says nothing about this one.
+        # Shells beyond the next center contain records of other clusters.
+        near = distances < max(gaps[j], 1.5 * radii[j])
         own = np.where((seen.shells[j] > _OCCUPIED * seen.shell_noise) & near, seen.shells[j], 0.0)
         shape = own if own.sum() > _CLEAR * seen.counts[j] else np.where(near, occupied, 0.0)
         shape = shape / max(shape.sum(), 1e-300)
@@ -110,22 +117,24 @@ def reach_of(seen: Seen, scale: float, trim: float, size: float) -> float:
 
 
 def revived(centers: Centers, seen: Seen, scale: float) -> Centers:
-    """Move centers whose records were not seen into the clusters with the largest sums of distances, and halve these.
+    """Move centers whose records were not seen into the clusters with the largest sums of distances, and halve these
+    clusters.
 
-    A center that is far away from all others stays, because even a few records there may justify it.
+    A center that is far away from all others is not moved, because even a few records there may justify it.
     """
     points, radii, sizes = centers.points.copy(), centers.radii.copy(), centers.sizes.copy()
     occupied = np.where(seen.shells > _OCCUPIED * seen.shell_noise, seen.shells, 0.0)
     middles = scale * shell_ends() * 2.0**-0.25
     mean = occupied @ middles / np.maximum(occupied.sum(axis=1), 1e-300)
-    # Without the cap of three Huber radii, a few far records would count more than all others.
+    # The mean distance is capped at three Huber radii, because otherwise a few far records would count more than all
+    # others.
     costs = sizes * np.where(mean > 0.0, np.minimum(mean, 3.0 * radii), radii)
     for j in np.flatnonzero(sizes < _SEEN * seen.count_noise).tolist():
         costliest = int(np.argmax(costs))
         hidden = max(sizes[j], 0.0) + _HIDDEN * seen.count_noise
         if costliest == j or hidden * _gaps(points)[j] > _SAVED * costs[costliest]:
             continue
-        # Any direction will do; a fixed seed makes it a function of released values.
+        # Any direction is possible. A fixed seed makes the result a function of released values.
         direction = np.random.default_rng(j).standard_normal(points.shape[1])
         away = _APART * radii[costliest] / np.linalg.norm(direction) * direction
         points[j], points[costliest] = points[costliest] - away, points[costliest] + away
@@ -136,7 +145,7 @@ def revived(centers: Centers, seen: Seen, scale: float) -> Centers:
 
 
 def _median(shape: Vector, ends: Vector) -> float:
-    """The distance within which half of the records lie, interpolated within a shell, which is half an octave wide."""
+    """The distance within which half of the records lie, interpolated within a shell."""
     below = np.cumsum(shape)
     index = int(np.searchsorted(below, 0.5 * shape.sum()))
     part = 1.0 - (below[index] - 0.5 * shape.sum()) / max(shape[index], 1e-300)
@@ -144,14 +153,14 @@ def _median(shape: Vector, ends: Vector) -> float:
 
 
 def _gaps(points: Matrix) -> Vector:
-    """The distance of each center from the nearest other one; infinite if there is no other."""
+    """The distance of each center from the nearest other center. It is infinite if there is no other center."""
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     return np.asarray(distances.min(axis=1))
 
 
 def _shrinkage(gradient: Vector, noise: float) -> float:
-    """The factor of James and Stein: in three dimensions and more, a step that noise alone explains becomes zero."""
+    """The James-Stein factor. In three and more dimensions, a step that noise alone explains becomes zero."""
     if len(gradient) <= 2:
         return 1.0
     squares = float(gradient @ gradient)

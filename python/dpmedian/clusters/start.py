@@ -1,4 +1,4 @@
-"""k-medians of weighted points, which are the middles of noisy cells; this is post-processing.
+"""k-medians of weighted points. The points are the centers of noisy cells, so this is post-processing.
 
 The unit of length is the core radius of all records.
 """
@@ -13,7 +13,8 @@ __all__ = ["assign", "trimmed", "weighted_k_medians"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# The number of starts of the search, of steps after each, and of candidates when a center is added to a start.
+# The number of starts of the search, the number of steps after each start, and the number of candidates for each center
+# of a start.
 _STARTS, _STEPS, _CANDIDATES = 40, 40, 3
 
 # Records are not at the places that stand for them, but about this far away: within a cell, and across its axes. A
@@ -51,8 +52,8 @@ def trimmed(weights: Vector, distances: Vector, trim: float) -> Vector:
 def weighted_k_medians(points: Matrix, weights: Vector, k: int, trim: float = 0.0) -> Matrix:
     """The centers with the smallest weighted sum of costs that several searches find.
 
-    The share `trim` of the weight that is farthest from all centers does not count. The searches start at random points
-    with a fixed seed, so the result is a function of the arguments.
+    The share `trim` of the weight, farthest from all centers, does not count. The searches start at random points with
+    a fixed seed, so the result is a function of the arguments.
     """
     rng = np.random.default_rng(0)
     best, found = np.inf, points[:1].repeat(k, axis=0)
@@ -64,8 +65,9 @@ def weighted_k_medians(points: Matrix, weights: Vector, k: int, trim: float = 0.
 
 
 def _spread_out(points: Matrix, weights: Vector, k: int, rng: np.random.Generator, trim: float) -> Matrix:
-    """k points, each the best of a few candidates that are drawn with probability proportional to weight times
-    distance.
+    """k points for a start. Each is the best of a few candidates.
+
+    Candidates are drawn with probability proportional to weight times distance.
     """
     chosen = [int(rng.choice(len(points), p=weights / weights.sum()))]
     distances = costs(np.linalg.norm(points - points[chosen[0]], axis=1))

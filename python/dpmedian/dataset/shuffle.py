@@ -98,7 +98,7 @@ def moved_rows(
 
 
 def _side(collection: Collection, column: Any, argument: str) -> Sequence[Any]:
-    """A column for each partition: its name, or its values there."""
+    """The column for each partition: the name of the column, or its values in the partition."""
     count = len(collection.partitions)
     if column is None or isinstance(column, str) or (isinstance(column, tuple) and argument == "by"):
         return [column] * count
@@ -130,7 +130,7 @@ def _read(
     weight_max: float | None,
     columns: tuple[str, ...] | None,
 ) -> Rows:
-    """The rows of a partition, as one process reads them."""
+    """Read the rows of a partition in the same way as rows in memory."""
     try:
         reading = replace(reading, unit=unit, sample_weight=weights, weight_max=weight_max)
         memory = Memory.of(by_name(part, columns), reading)

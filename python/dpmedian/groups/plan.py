@@ -38,8 +38,8 @@ from dpmedian.trace import Trace, trace_of
 
 __all__ = ["GroupsPlan", "budget_of_one", "contributions", "plan_for_groups"]
 
-# The share of delta for the event that a group with a single contribution is shown. The threshold hardly depends on
-# this share, and epsilon hardly depends on the rest. key_selection.md has the details.
+# The share of delta for the event that a group with a single contribution is shown. The threshold and epsilon hardly
+# depend on this share. key_selection.md has the details.
 _SELECTION_DELTA = 0.1
 
 # The largest number of groups per unit (with more groups, each would have almost no budget), and the largest number
@@ -91,17 +91,16 @@ class GroupsPlan(Shown, Recorded):
         """The same plan for other values of `max_groups_per_unit`: 1, 2, 4, ... and the value of this plan. Nothing is
         spent.
 
-        The groups that a unit contributes to share the budget, so a larger number means more noise in each group. It is
-        useful if units have rows in several groups. All plans use the guess of the first group.
+        The groups that a unit contributes to share the budget, so a larger number means more noise in each group. A
+        larger number is useful if units have rows in several groups. All plans use the guess of the first group.
         """
         limit = _MOST_SHOWN_GROUPS if self.keys is None else min(_MOST_SHOWN_GROUPS, len(self.keys))
         doubled = {2**power for power in range(limit.bit_length()) if 2**power <= limit}
         found = {}
         for most in sorted(doubled | {self.max_groups_per_unit} if self.parameters.unit != RECORD else {1}):
             parameters = replace(self.parameters, budget=self.budget, lone_delta=None, n=None)
-            with contextlib.suppress(
-                ValueError
-            ):  # Divided among so many groups, the budget may be too small for any lattice.
+            # Divided among so many groups, the budget may be too small for any lattice.
+            with contextlib.suppress(ValueError):
                 found[most] = plan_for_groups(
                     self.keys,
                     parameters,

@@ -104,9 +104,8 @@ def _from_here(path: Path) -> str:
 
     A ledger stores an absolute path, so that a change of the current directory has no effect.
     """
-    with contextlib.suppress(
-        OSError, ValueError
-    ):  # The path cannot be relative, or the current directory does not exist.
+    # An error means that the path cannot be relative, or that the current directory does not exist.
+    with contextlib.suppress(OSError, ValueError):
         return str(path.relative_to(Path.cwd().resolve()))
     return str(path)
 

@@ -113,20 +113,24 @@ def _released(record: Mapping[str, Any]) -> str:
         listed = ", ".join(f"{scale:g}" for scale in scales)
         units = f"Points are in the units of the columns, and distances in units of their public scales, {listed}."
     told = [
-        "For each group a typical point: the one whose sum of distances to all records of the group is smallest, up to "
+        "For each group a typical point: the point with the smallest sum of distances to all records of the "
+        "group, up to "
         f"noise. {units} The distance between the point and the exact median of the group's records is at most the "
-        "predicted error in about 19 of 20 groups whose records have one middle, and in fewer if they form clusters or "
+        "predicted error in about 19 of 20 groups whose records form one cluster, and in fewer if they form several or "
         "if the group has a note.",
-        "The interval below a number is about the population of which the group's records are an independent sample: "
-        "with a confidence of about 95 % it holds this coordinate of the population's median. It says nothing if the "
-        "records are no such sample, and of many groups about one in twenty is outside of its own.",
+        "The interval below a number is a confidence interval. Suppose that the records of the group are an "
+        "independent "
+        "sample of a population. Then the interval contains this coordinate of the population's median with a "
+        "confidence "
+        "of about 95 %, and of many groups about one in twenty has a median outside of its interval.",
     ]
     if any(group["outcome"] != "released" for group in record["groups"]):
         told.append("A group without a point failed, which is an output like any other: its cost is spent, too.")
     if record["keys"] is None:
         told.append(
-            "Nobody has listed the groups. Those that are missing here have few records, or none: this page cannot "
-            "tell which, and that is intended."
+            "The groups were not listed in advance. Other groups have few records, or none: this page cannot "
+            "tell which, "
+            "and this is intended."
         )
     table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
     picture = map_of(record["groups"], record["columns"], sphere, scales)

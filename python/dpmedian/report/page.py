@@ -141,7 +141,7 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     if isinstance(found, Step):
         return _step(found)
     texts = [
-        "A typical point of the data: the geometric median is the point whose sum of distances to all records is "
+        "A typical point of the data. The geometric median is the point whose sum of distances to all records is "
         "smallest, and a few extreme records hardly move it. This one was computed from noisy answers only, so it is "
         "not exact."
     ]
@@ -151,15 +151,17 @@ def _outcome(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
         )
         texts.append(
             f"It is predicted to lie within {distance(found.error_radius, plan)} of the exact median of these "
-            f"records{_unit(plan)}. That is true in about 19 of 20 runs if the data have one middle, and in fewer if "
-            f"they form clusters. The prediction is made of noisy numbers, too.{about}"
+            f"records{_unit(plan)}. This is true in about 19 of 20 runs if the data form one cluster, and in fewer if "
+            f"they form several. The prediction is computed from noisy numbers, too.{about}"
         )
     region = found.shown_region
     if region is not None:
         texts.append(
-            "The interval below a number is about the population from which the records are an independent sample: "
-            f"with a confidence of about {100.0 * region.level:.3g} % it holds this coordinate of the population's "
-            "median. It says nothing if the records are no such sample."
+            "The interval below a number is a confidence interval. Suppose that the records are an independent "
+            "sample of a "
+            f"population. Then, with a confidence of about {100.0 * region.level:.3g} %, it contains this "
+            "coordinate of the "
+            "population's median."
         )
     texts += _scales(found, plan)
     return _point(found) + paragraphs(texts) + notes(found.notes)

@@ -90,11 +90,13 @@ def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
     most = 100.0 * power(cost)
     attack = (
         f"tries to find out from this result whether a guess about one {unit} is true. If they accept 5 % of the "
-        f"guesses that are false, they accept at most {most:.3g} % of those that are true. Somebody who has not seen "
+        f"guesses that are false, they accept at most {most:.3g} % of the guesses that are true. Somebody who "
+        "has not seen "
         "the result and decides at random accepts 5 % of both."
         if cost.protection.relation.size_is_public
         else f"tries to find out from this result whether one {unit} is in the data. If they say yes for 5 % of those "
-        f"that are not in the data, they say yes for at most {most:.3g} % of those that are. Somebody who has not seen "
+        f"that are not in the data, they say yes for at most {most:.3g} % of those in the data. Somebody who "
+        "has not seen "
         "the result and decides at random says yes for 5 % of both."
     )
     return [
@@ -102,7 +104,7 @@ def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
         f"{change(cost)}. The probability of any result, and of any conclusion that anybody draws from it, is at most "
         f"{factor:.3g} times as large as it would have been then{_apart(delta)}. The factor is e to the power of "
         f"epsilon = {epsilon:.3g}.",
-        f"What that is worth: suppose that somebody knows the data of everybody else, and {attack}",
+        f"The factor has this meaning. Suppose that somebody knows the data of everybody else, and {attack}",
         *([] if cost.protection.relation.size_is_public else [_replaced(unit, epsilon, delta)]),
     ]
 

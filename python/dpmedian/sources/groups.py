@@ -57,7 +57,7 @@ class GroupRecords(Protocol):
 
     @property
     def occurring(self) -> list[int]:
-        """The groups that have a record; they are private if the keys were not listed."""
+        """The indices of the groups that have a record. They are private if the keys were not listed."""
         ...
 
     def blocks(

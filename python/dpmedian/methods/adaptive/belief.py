@@ -167,7 +167,9 @@ class Belief:
         self.gradients: list[Gradient] = []
         self._span: _Span | None = None
         self.innovation = 0.0
-        """The squared norm of (newest gradient - its prediction), divided by its expected value."""
+        """The squared norm, in the metric of the inverse Hessian, of the newest gradient minus its prediction, divided
+        by the expected value of this norm.
+        """
         self.model_error = 0.0
         """The length of the mean model error of all gradients. The model error is the part of a gradient that neither
         the Hessian nor the noise explains.
