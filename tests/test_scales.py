@@ -141,7 +141,7 @@ def test_what_does_not_go_with_scales_is_refused():
     with pytest.raises(TypeError, match="names of columns are known only if there are points"):
         dpmedian.plan(100, 2, rho=1.0, scales=SCALES)
     data = Dataset.of(POINTS, scales=FACTORS)
-    with pytest.raises(ValueError, match=r"this plan has scales = None, and the dataset has \(4096"):
+    with pytest.raises(ValueError, match=r"this plan has scales = None, but the dataset has \(4096"):
         dpmedian.plan(N, 2, rho=1.0).run(data)
     with pytest.raises(ValueError, match="this plan has scales = None"):
         dpmedian.plan_groups([0, 1], 2, rho=1.0, n=1000).run(data, np.arange(N) % 2)

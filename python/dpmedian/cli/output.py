@@ -41,7 +41,7 @@ def paid_for(result: Release | Releases) -> Iterator[None]:
         yield
     except Exception as error:
         _write_aside(_record(result))
-        raise Undelivered(f"the release above was charged, but could not be delivered: {error}") from None
+        raise Undelivered(f"the release above is spent, but could not be delivered: {error}") from None
 
 
 def hand_out(result: Release | Releases, options: argparse.Namespace, ledger: Ledger | None) -> None:
