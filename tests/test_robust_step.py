@@ -266,7 +266,7 @@ def test_the_interval_covers_the_coherence():
     ("arguments", "message"),
     [
         ({"points": iter([])}, "give d= or center="),
-        ({"points": iter([]), "d": 3, "neighbours": "replace"}, "give n="),
+        ({"points": iter([]), "d": 3, "neighbours": "replace"}, "pass n="),
         ({"points": "file.csv", "d": 3}, "Dataset.of"),
         ({"points": np.zeros(3), "d": 3}, "shape"),
         ({"points": np.zeros((5, 3)), "d": 4}, "d = 4 columns, got 3"),

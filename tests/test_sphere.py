@@ -121,8 +121,8 @@ def test_the_plan_is_that_of_unit_vectors():
     again = dpmedian.Release.from_json(release.to_json())
     assert again.point.tolist() == release.point.tolist()
     for wrong, message in (
-        ({"radius": 2.0}, "takes no radius="),
-        ({"center": [0.0, 0.0]}, "takes no center="),
+        ({"radius": 2.0}, "does not accept radius="),
+        ({"center": [0.0, 0.0]}, "does not accept center="),
         ({"resolution": 70.0}, "between 0 and 60 degrees"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -258,7 +258,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Choose clients for training: none if the ledger cannot pay. Raise an error if the release would be useless."""
+        """Choose clients for training: none if the ledger cannot pay. Raise an error if a release would be useless."""
         self._model, self._asked = arrays, None
         nodes = self._choose(grid)
         start = flat(arrays)
