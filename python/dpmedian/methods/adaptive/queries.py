@@ -32,8 +32,7 @@ __all__ = ["Gradient", "HessianPlan", "Offers", "Queries", "hessian_plan"]
 
 Vector = NDArray[np.float64]
 
-# With more dimensions than this, second moments take most of the time, so only one gradient is released with
-# directions.
+# With more dimensions than this, second moments take most of the time, so only one gradient has directions.
 MANY_DIMENSIONS = CONSTANTS.many_dimensions
 # With more dimensions than this, directions are computed from the sample, if there is a sample.
 SAMPLED_DIMENSIONS = 2 * MANY_DIMENSIONS
@@ -71,8 +70,7 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotro
     """Plan a Hessian of m records. If `isotropic`, or if noise would hide the second moments, only the curvature is
     released.
 
-    The smoothing radius balances the noise, which is proportional to 1/smoothing, and the bias, which increases with
-    it.
+    The smoothing balances the noise, which is proportional to 1/smoothing, and the bias, which increases with it.
     """
     d, worthy = p.d, sensitivity_gain(p) * m
     if 1 < d <= MOMENTS_DIMENSION and not isotropic:
