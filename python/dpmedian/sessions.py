@@ -1,8 +1,8 @@
 """`session` is for mechanisms of your own: it gives noisy answers to queries under one charged budget.
 
-Every answer of a session is a sum over records with discrete Gaussian noise. The whole budget is charged once, when the
-`with` block begins, and the tape refuses a query that would exceed the charge. The choice of the next query and its
-noise may depend on earlier answers; mechanisms/spender.md proves that this costs no more than the cap.
+Every answer is a sum over records with discrete Gaussian noise. The whole budget is charged once, when the `with` block
+begins, and the tape refuses a query that would exceed the charge. A query may depend on earlier answers;
+mechanisms/spender.md proves that all queries together cost no more than the charge.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Vector = NDArray[np.float64]
 # them.
 _NUMBERS_MAX = 2**30
 
-# The relative amount by which the cost of a query is reduced, so that parts of the budget fit it despite rounding.
+# The cost of a query is reduced by this relative amount, so that parts fit the budget despite rounding.
 _ROUNDING = 1e-9
 
 
@@ -189,8 +189,8 @@ class QuerySession:
         Returns
         -------
         NoisyValue
-            `.value`, an array of d numbers, and `.sigma`. Sensitivity: 2 if a record is replaced, 1 if one is added or
-            removed, plus the rounding.
+            `.value`, an array of d numbers, and `.sigma`. Sensitivity: 2 under "replace" and 1 under "add_remove", plus
+            the rounding.
         """
         theta = self._point("at", at)
         made = NoisyGradient.of("gradient", _part(rho), self._parameters, releases=1)
