@@ -36,8 +36,7 @@ __all__ = ["NoisyValue", "QuerySession", "SessionExceeded", "session"]
 
 Vector = NDArray[np.float64]
 
-# The largest number of values that a session can release. The charge contains the discretization of the noise of all of
-# them.
+# The largest number of values of a session. The charge contains the discretization of the noise of all values.
 _NUMBERS_MAX = 2**30
 
 # The cost of a query is reduced by this relative amount, so that parts fit the budget despite rounding.
@@ -126,8 +125,7 @@ class QuerySession:
         Parameters
         ----------
         center : d numbers, optional
-            The center. Without center and radius all records are counted; this is possible only if their number is
-            private.
+            The center. Without center and radius all records are counted; then their number must be private.
         radius : float, optional
             The radius, which must be finite. A record at this distance is counted.
         rho : float
@@ -227,8 +225,7 @@ class QuerySession:
 
     @documented
     def clipped_sum(self, *, center: ArrayLike, threshold: float, rho: float) -> NoisyValue:
-        """The sum of (x - center) over all records x. A difference that is longer than the threshold is shortened to
-        it.
+        """The sum of (x - center) over all records x. Longer differences are shortened to the threshold.
 
         Divided by the number of records, it is a step from the center toward the mean. No record contributes more than
         the threshold to the sum.
