@@ -36,6 +36,7 @@ keep each record with the probability given by its weight, and pairs are formed 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,3 +116,10 @@ class Bound:
     def values(self, bits: int) -> int:
         """The number of values of an answer that are released at once."""
         return bound(self.statistic, **dict(self.arguments), bits=bits)[1]
+
+
+def __getattr__(name: str) -> Any:
+    query = re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    if query in dict(STATISTICS):
+        raise AttributeError(f"dpmedian.statistics.{name} is now Statistic({query!r}, ...), with named parameters")
+    raise AttributeError(f"module 'dpmedian.statistics' has no attribute {name!r}")

@@ -127,3 +127,18 @@ def test_any_bits_give_a_bounded_answer(kind, at):
         other[2] = record
         after = opened(asked(kind, other, theta, 4)[1])
         assert distance(statistic, before, after, exact) <= statistic.sensitivity.replace
+
+
+def test_a_class_of_an_earlier_version_is_an_error_that_names_the_query():
+    with pytest.raises(AttributeError, match=r"is now Statistic\('gradient and directions'"):
+        _ = dpmedian.statistics.GradientAndDirections
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = dpmedian.statistics.Nothing
+
+
+def test_a_parameter_that_a_statistic_does_not_have_is_refused():
+    for parameters in ({"theta": np.zeros(2)}, {"theta": np.zeros(2), "bits": 20, "radius": 1.0}, {"bits": 20}):
+        with pytest.raises(ValueError, match="parameter"):
+            Statistic("gradient", **parameters)
+    with pytest.raises(ValueError, match='no statistic "nothing"'):
+        Statistic("nothing")
