@@ -26,7 +26,6 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::error::Error;
-use super::sensitivity::Neighbours;
 use super::streams::{PARTS, Stream};
 use crate::runtime::points::Points;
 use crate::runtime::weighting::{WEIGHT_BITS, WHOLE_WEIGHT, Weighting, rounded};
@@ -39,7 +38,7 @@ pub fn uniform(points: &Points<'_>, stream: Stream, m: usize) -> Result<Points<'
 
 /// The places of such a sample among n records.
 pub(super) fn uniform_places_of(stream: Stream, n: usize, m: usize) -> Result<Vec<usize>, Error> {
-    if stream.neighbours() == Neighbours::AddRemove {
+    if !stream.neighbours().size_is_public() {
         return Err(Error::Refused(
             "a sample of a fixed size is possible only if neighbors replace a record; use a sample by coins instead"
                 .into(),
@@ -174,6 +173,7 @@ mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     use super::*;
+    use crate::release::sensitivity::Neighbours;
     use crate::release::streams::Streams;
     use crate::release::tape::{Draw, Tape};
     use crate::runtime::pulse::Silent;

@@ -21,6 +21,11 @@ impl Neighbours {
         })
     }
 
+    /// Whether neighbors have the same number of records, which is then public.
+    pub fn size_is_public(self) -> bool {
+        self == Self::Replace
+    }
+
     /// The name of the relation.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize].0

@@ -119,10 +119,7 @@ impl Line {
     /// The score for a value of len_r, in units of 2^-31. The score is capped so that it fits 62 bits. The cap is a
     /// contraction.
     pub fn score(&self, len: u64) -> u64 {
-        let left_over = match self.neighbours {
-            Neighbours::Replace => 0,
-            Neighbours::AddRemove => self.sorted.len() as u64 % 2,
-        };
+        let left_over = if self.neighbours.size_is_public() { 0 } else { self.sorted.len() as u64 % 2 };
         let halves = (2 * len).saturating_sub(left_over);
         halves.min(2 << SCORE_BITS) << (SCORE_BITS - 1)
     }
