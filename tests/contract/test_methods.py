@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import pkgutil
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from audit import GAMES
 from conftest import EXTREMES, neighbours
 from contract.registry import METHOD_CASES, RELATION_CASES, SOURCES, STATISTIC_CASES, cloud
 from dpmedian import methods
+from dpmedian.accounting.protection import Neighbours
 from dpmedian.methods.adaptive.notes import EXACT
 from dpmedian.methods.registry import METHODS
 from dpmedian.parameters import PublicParameters
@@ -50,7 +52,7 @@ def test_every_method_and_relation_is_registered():
     # A part of a method, such as `localize`, has no arguments of its own.
     assert {module.name for module in modules if hasattr(module, "uses")} == set(METHODS)
     assert {case.method for case in METHOD_CASES.values()} == set(METHODS)
-    assert {relation for method in METHODS.values() for relation in method.relations} <= {"replace", "add_remove"}
+    assert {relation for method in METHODS.values() for relation in method.relations} <= set(get_args(Neighbours))
 
 
 @RELATIONS
