@@ -7,7 +7,7 @@ import pytest
 
 import dpmedian
 import dpmedian.nonprivate
-from dpmedian.inference import Moments, Noisy, confidence_region
+from dpmedian.inference import Moments, Noisy, confidence_region, error_radius
 from dpmedian.inference.region import COINCIDENT, LARGE
 from dpmedian.mechanisms.directions import FREE_WEIGHT
 from dpmedian.methods.adaptive.constants import CONSTANTS
@@ -274,3 +274,24 @@ def test_on_a_globe_the_region_is_one_of_longitude_and_latitude():
     assert not region.contains([180.0 + 4.0 * region.radius, 60.0])
     again = dpmedian.Release.from_json(release.to_json()).confidence_region()
     assert np.array_equal(again.intervals, region.intervals)
+
+
+def test_the_error_radius_does_not_depend_on_the_smoothing_of_a_precise_hessian():
+    """With many records the smoothing radius is small, and the curvature a small part of the number of records."""
+
+    def radius(smoothing: float) -> float:
+        n, noise = 1e6, smoothing
+        return error_radius(
+            Moments(
+                d=3,
+                size=n,
+                gradient_variance=100.0,
+                radius=smoothing,
+                records=n,
+                curvature=0.8 * smoothing * n,
+                curvature_noise=noise,
+                hessian=Noisy(np.zeros((3, 3)), noise),
+            )
+        )
+
+    assert radius(0.005) == pytest.approx(radius(0.5), rel=1e-3)

@@ -19,9 +19,8 @@ Matrix = NDArray[np.float64]
 # The number of draws of the error, the largest number of values in all draws, and the smallest number of draws. In many
 # dimensions fewer draws suffice, because lengths vary less.
 _DRAWS, _NUMBERS, _FEWEST = 8000, 4_000_000, 1000
-# Lower limits of the curvature relative to the number of records, and of each eigenvalue of the Hessian relative to the
-# curvature.
-_FLATTEST, _SOFTEST = 0.02, 0.05
+# The lower limit of each eigenvalue of the Hessian, relative to the curvature.
+_SOFTEST = 0.05
 # Eigenvalues of the Hessian are drawn from their distribution, but not below this part of the estimated eigenvalue.
 _LOWEST = 0.2
 # The directions give the error a shape if the noise of their eigenvalues, relative to their mean, is at most this.
@@ -85,7 +84,7 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
     d, n = moments.d, moments.size
     if moments.curvature is None:
         return Error(0.0, np.zeros((1, d)))
-    mean = max(moments.curvature, moments.curvature_noise, _FLATTEST * moments.records)
+    mean = max(moments.curvature, moments.curvature_noise)
     values, vectors, doubt = _softness(moments)
     found = mean - values + _across(moments, mean, values, vectors)
     # The Hessian was measured at another point. At the released point the smallest eigenvalue may be smaller.

@@ -170,10 +170,6 @@ class Belief:
         """The squared norm, in the metric of the inverse Hessian, of the newest gradient minus its prediction, divided
         by the expected value of this norm.
         """
-        self.model_error = 0.0
-        """The length of the mean model error of all gradients. The model error is the part of a gradient that neither
-        the Hessian nor the noise explains.
-        """
 
     def begin(self, point: Vector, variance: float) -> None:
         """Begin at a point whose gradient is zero up to this variance. Earlier gradients are deleted."""
@@ -227,30 +223,30 @@ class Belief:
         return n**2 * (of_hessian + (self.c.bend * square) ** 2 / self.d)
 
     def _update(self) -> None:
-        """Repeat the regression, linearized at the point that it finds."""
+        """Repeat the regression, linearized at the point that was believed before."""
         span = self.span
-        at, noise = span.at(self.point), np.array(span.noise)
-        for _ in range(self.c.rounds):
-            values = span.values
-            prior = self.hessian.doubt(self.point, self.core_radius, self.c.bias)
-            away = span.points - at
-            squares = (away**2).sum(axis=1)
-            variances = noise + (self.c.bend * squares) ** 2 / self.d
-            unit = float(variances.min())
-            inverse = np.linalg.inv((np.diag(variances) + prior * away @ away.T) / unit)
-            weights = inverse.sum(axis=0)
-            residuals = span.gradients - away * values
-            mean = weights @ residuals / weights.sum()
-            # The posterior mean of E has low rank, so H + E is inverted by Woodbury's formula.
-            left = prior / unit * (inverse @ (residuals - mean)).T / values[:, None]
-            plain = -mean / values
-            step = plain - left @ np.linalg.solve(np.eye(len(away)) + away @ left, away @ plain)
-            step /= max(float(np.linalg.norm(step)), 1.0)
-            moved = self.point + span.back(step)
-            self.point = self.inside(moved)
-            at = at + step if np.array_equal(self.point, moved) else span.at(self.point)
+        at, noise, values = span.at(self.point), np.array(span.noise), span.values
+        prior = self.hessian.doubt(self.point, self.core_radius, self.c.bias)
+        away = span.points - at
+        products = away @ away.T
+        # The error of the Hessian and the model error are the same for all gradients at one place.
+        covariance = np.diag(noise) + prior * products + (self.c.bend * products) ** 2 / self.d
+        unit = float(np.diag(covariance).min())
+        inverse = np.linalg.inv(covariance / unit)
+        weights = inverse.sum(axis=0)
+        residuals = span.gradients - away * values
+        mean = weights @ residuals / weights.sum()
+        # The posterior mean of E has low rank, so H + E is inverted by Woodbury's formula.
+        left = prior / unit * (inverse @ (residuals - mean)).T / values[:, None]
+        plain = -mean / values
+        step = plain - left @ np.linalg.lstsq(np.eye(len(away)) + away @ left, away @ plain, rcond=None)[0]
+        if not step @ mean < 0.0:
+            # F is convex, so this E cannot be: gradients jump across a nonsmooth point.
+            step = plain
+        # A second round would linearize at a place of which a single gradient may tell, and go back.
+        step /= max(float(np.linalg.norm(step)), 1.0)
+        self.point = self.inside(self.point + span.back(step))
         self.precision = float(weights.sum()) / unit / self.n**2
-        self.model_error = self.c.bend * self.n * float(np.abs(weights / weights.sum()) @ squares)
 
     def mean(self, count: int) -> tuple[Vector, float, float]:
         """The mean of the last gradients, the variance of its coordinates, and its squared norm minus the noise."""

@@ -97,8 +97,7 @@ class Constants:
     patience: int = _constant(
         3, "surprises or failed rounds before the run reacts, and the largest number of reactions"
     )
-    rounds: int = _constant(2, "the regression is repeated this often around the point that it found")
-    bend: float = _constant(0.2, "model error of a gradient: 0.2 n (distance / core radius)^2")
+    bend: float = _constant(0.5, "model error of a gradient: 0.5 n (distance / core radius)^2")
     bias: float = _constant(0.5, "the relative error of the Hessian for each core radius of smoothing or distance")
     most_smoothing: float = _constant(0.6, "core radii; with more smoothing the Hessian would include distant records")
     clump: float = _constant(
@@ -116,6 +115,7 @@ class Constants:
     few: float = _constant(
         48.0, "n sqrt(rho/d) d^(1/4) below which gradients alone do not show whether the point is far from the data"
     )
+    rounds: int = _constant(2, "times that the center of a cloud is fitted again, around the center found before")
     odds_doubted: float = _constant(5.0, "log odds of a cloud below which the result gets a note")
     place: float = _constant(0.06, "core radii, the size of an atom in the test of evidence.py")
     place_steepness: float = _constant(

@@ -338,11 +338,11 @@ class Queries:
         if self.p.radius is not None:
             # No two points of the ball are farther apart than its diameter.
             last = min(last, 2 * (math.frexp(self.p.radius)[1] + 1))
-        cost = self.price(c.needs, c.single_share, c.search_most, min(share / c.half, 1.0))
+        cost = max(self.price(c.needs, 0.0, c.search_most, min(share / c.half, 1.0)), c.single_share * self.rho)
         low, high, stride, origin, likely = _FIRST_HALF, last, 2, 0, 0.5 * around
         if window:
             low, high, stride, origin, likely, cost = -4 * c.near, c.near, 1, around, 0.0, 0.5 * cost
-        # Counts differ from their target by half of it, or more.
+        # Counts differ from their target by half of it, or more; between clusters by less, so that noise must be small.
         amplitude = 0.5 * share * self.m
         self.counted.append(
             self.spender.search(

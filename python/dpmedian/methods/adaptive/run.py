@@ -26,7 +26,7 @@ from dpmedian.methods.adaptive.queries import (
     hessian_plan,
     last_gradients,
 )
-from dpmedian.methods.adaptive.start import Ball, NotFound, first_ball
+from dpmedian.methods.adaptive.start import Ball, NotFound, first_ball, majority
 from dpmedian.parameters import LARGEST
 from dpmedian.postprocess import spikes, stands_out, without_noise
 from dpmedian.release import MethodResult
@@ -46,7 +46,6 @@ class Run:
         self.ask, self.c = ask, ask.c
         self.belief = Belief(ask.n, ask.d, ask.c, ask.inside)
         self.attempts = ask.c.patience
-        self.searched_majority = False
         self.nonsmooth = False
         self.clumped = False
         """Whether records within the smoothing radius once made up most of the curvature: many are very close.
@@ -262,6 +261,11 @@ class Run:
         self.theta = ask.inside(self.theta + step / max(length, 1.0))
         belief.learn(self.gradient(self.theta, cost, carry))
         if belief.squares(1) > c.far and self.may_restart:
+            if self.attempts < c.patience:
+                # The core may be a minority of equal records, which no step of its radius leaves.
+                ball = majority(ask, self.theta, belief.gradients[-1].gradient, self.quarter)
+                if ball.quarter >= self.quarter + c.near:
+                    return ball
             return Ball(belief.point, self.core_around(belief.point))
         self.in_a_row = 0 if belief.consistent and length <= 1.0 else self.in_a_row + 1
         if self.in_a_row < c.patience:
@@ -300,8 +304,7 @@ class Run:
         """Handle a gradient that the model does not explain: a larger cluster, a nonsmooth point, a new core radius."""
         belief, there = self.belief, np.mean([g.point for g in self.belief.gradients[-self.c.patience :]], axis=0)
         mean, variance, square = belief.mean(self.c.patience)
-        if self.pulled(square, self.ask.d * variance) and self.may_restart and not self.searched_majority:
-            self.searched_majority = True
+        if self.pulled(square, self.ask.d * variance) and self.may_restart:
             ball = self.larger_cluster(there, mean)
             if ball is not None:
                 return ball
@@ -313,11 +316,10 @@ class Run:
 
     def larger_cluster(self, there: Vector, mean: Vector) -> Ball | None:
         """The ball to restart from, if a majority of the records lies in a larger or denser cluster."""
-        ask, c = self.ask, self.c
-        around = ask.search(there, c.majority, self.quarter)
-        if around >= self.quarter + c.near:
-            return Ball(ask.inside(there - radius_of(around) / float(np.linalg.norm(mean)) * mean), around)
-        ball, rounds = self.collapse(Ball(there, around), c.half)
+        ball = majority(self.ask, there, mean, self.quarter)
+        if ball.quarter >= self.quarter + self.c.near:
+            return ball
+        ball, rounds = self.collapse(Ball(there, ball.quarter), self.c.half)
         return ball if rounds else None
 
     def look_around(self) -> MethodResult | None:
@@ -406,7 +408,7 @@ class Run:
         return Moments(
             d=self.ask.d,
             size=float(self.ask.n),
-            gradient_variance=1.0 / self.belief.precision + self.belief.model_error**2 / self.ask.d,
+            gradient_variance=1.0 / self.belief.precision,
             radius=found.radius,
             records=float(found.records),
             curvature=found.curvature,

@@ -12,7 +12,7 @@ from dpmedian.mechanisms.distance import radius_of
 from dpmedian.methods.adaptive.queries import SAMPLED_DIMENSIONS, Queries
 from dpmedian.release import MethodResult
 
-__all__ = ["Ball", "NotFound", "first_ball"]
+__all__ = ["Ball", "NotFound", "first_ball", "majority"]
 
 Vector = NDArray[np.float64]
 
@@ -75,3 +75,9 @@ def _approach(ask: Queries) -> Ball:
         nearer = quarter - c.shrink
         theta = ask.inside(theta - radius_of(quarter) / ask.n * gradient.gradient)
     return _by_ranks(ask)
+
+
+def majority(ask: Queries, there: Vector, gradient: Vector, around: int) -> Ball:
+    """A ball where the gradient leads, as large as the ball around the point that holds a majority of the records."""
+    quarter = ask.search(there, ask.c.majority, around)
+    return Ball(ask.inside(there - radius_of(quarter) / float(np.linalg.norm(gradient)) * gradient), quarter)
