@@ -468,7 +468,7 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
         ({"rounds": 3}, "rounds = 3 shares what a ledger has left"),
         ({"ledger": {"neighbours": "replace", "unit": "client"}}, "counts clients under 'replace' and the strategy"),
         ({"ledger": {"neighbours": "add_remove"}}, "counts records under 'add_remove'"),
-        ({"rho": ..., "ledger": {"neighbours": "add_remove", "unit": "client"}}, "say how many share it, rounds="),
+        ({"rho": ..., "ledger": {"neighbours": "add_remove", "unit": "client"}}, "pass their number, rounds="),
         (
             {"rho": ..., "rounds": 0, "ledger": {"neighbours": "add_remove", "unit": "client"}},
             "rounds must be at least 1, got 0",
