@@ -1158,8 +1158,8 @@ PRIVATE_SIZE = [
     Mutant(
         "the floor of the median's rank kept with twice the rate",
         "src/mechanism/inverse_sensitivity/line.rs",
-        "Neighbours::AddRemove => self.sorted.len() as u64 % 2,",
-        "Neighbours::AddRemove => 0,",
+        "{ 0 } else { self.sorted.len() as u64 % 2 };",
+        "{ 0 } else { 0 };",
         "cargo mechanism::inverse_sensitivity::tests::a_record_more_moves_the_score_on_the_line_by_one_half",
     ),
     Mutant(
