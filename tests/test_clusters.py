@@ -358,7 +358,7 @@ def test_a_wide_cluster_beside_a_compact_one_stays_in_the_cells():
     rng = np.random.default_rng(0)
     wide = np.array([24.0, 0.0]) + 3.0 * rng.normal(size=(5000, 2))
     points = np.concatenate([0.5 * rng.normal(size=(5000, 2)), wide])
-    made = grid.grid_of(np.zeros(2), np.eye(2), 0.6, 512.0)
+    made = grid.grid_of(np.zeros(2), np.eye(2), 0.6, 2048.0)
     lengths = np.linalg.norm(points, axis=1) / made.scale
     places = points / made.scale * (grid.compressed(lengths) / lengths)[:, None]
 
@@ -370,7 +370,7 @@ def test_a_wide_cluster_beside_a_compact_one_stays_in_the_cells():
 
     leaves = grid.search(made, 25.0, 10_000.0, 2, count)
     there = np.linalg.norm(leaves.places - np.array([40.0, 0.0]), axis=1) < 25.0
-    assert 4600 < leaves.weights[there].sum() < 5200
+    assert 4500 < leaves.weights[there].sum() < 5200
 
 
 def test_leaves_are_trimmed_as_far_away_as_the_farthest_records():

@@ -151,7 +151,7 @@ class KMedians(CappedMethod):
 # are for one, two, and more dimensions, where a cluster covers several cells. _EQUAL_BORDER is for clusters of equal
 # sizes, and _SMALL_BORDER for one cluster beside four larger clusters. `benches/clusters.py --found` prints the
 # measurements for _SMALL_BORDER.
-_EQUAL_BORDER, _SMALL_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), (10.0, 9.0, 26.0), 5.0
+_EQUAL_BORDER, _SMALL_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), (4.5, 5.5, 16.0), 5.0
 
 
 class _Run:
