@@ -384,8 +384,11 @@ def test_leaves_are_trimmed_as_far_away_as_the_farthest_records():
 
 
 def test_weights_are_trimmed_from_the_farthest_on():
-    weights = start.trimmed(np.array([1.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]), 0.375)
-    assert weights.tolist() == [0.0, 2.0, 0.5]
+    weights, distances = np.array([1.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0])
+    assert start.trimmed(weights, distances, 0.375).tolist() == [0.0, 2.0, 1.0]
+    # More than half of the second point would be left out, so all of it is.
+    assert start.trimmed(weights, distances, 0.4).tolist() == [0.0, 2.0, 0.0]
+    assert start.trimmed(weights, distances, 0.12).tolist() == weights.tolist()
 
 
 def test_weighted_k_medians_ignore_what_is_trimmed():

@@ -39,13 +39,16 @@ def assign(points: Matrix, centers: Matrix) -> tuple[NDArray[np.intp], Vector]:
 
 
 def trimmed(weights: Vector, distances: Vector, trim: float) -> Vector:
-    """The weights without the share `trim` of their sum that lies at the largest distances."""
+    """The weights without the share `trim` of their sum that lies at the largest distances.
+
+    A point is left out or kept as a whole: half of a far cell would attract a center as well as the whole cell.
+    """
     if trim == 0.0:
         return weights
     order = np.argsort(distances)
-    kept = np.clip((1.0 - trim) * weights.sum() - (np.cumsum(weights[order]) - weights[order]), 0.0, weights[order])
+    kept = (1.0 - trim) * weights.sum() - (np.cumsum(weights[order]) - weights[order])
     result = np.empty(len(weights))
-    result[order] = kept
+    result[order] = np.where(kept >= 0.5 * weights[order], weights[order], 0.0)
     return result
 
 
