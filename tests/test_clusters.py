@@ -230,7 +230,7 @@ def test_several_centers_have_no_series_and_no_axes():
     with pytest.raises(ValueError, match="to_frame"):
         found.to_series()
     for asked in (found.axes, found.shape):
-        with pytest.raises(ValueError, match="'k_medians' releases no directions"):
+        with pytest.raises(ValueError, match="'k_medians' does not release directions"):
             asked()
 
 
@@ -285,7 +285,7 @@ def test_bad_arguments_are_refused():
     for trim in (-0.1, 0.5, "a"):
         with pytest.raises((ValueError, TypeError), match="trim must"):
             dpmedian.k_medians(points, 2, **BUDGET, trim=trim)
-    with pytest.raises(ValueError, match=r"pass delta too, for example delta=1e-6, or rho$"):
+    with pytest.raises(ValueError, match=r"pass delta too, for example delta=1e-6, or pass rho$"):
         dpmedian.k_medians(points, 2, epsilon=1.0)
     with pytest.raises(ValueError, match="k_medians"):
         dpmedian.geometric_median(points, **BUDGET, method="k_medians")

@@ -207,7 +207,7 @@ def test_the_run_replays_on_neighbours(replay, d):
 
 def test_a_replay_on_a_stranger_is_refused(replay):
     points = np.random.default_rng(0).normal(size=(50, 2))
-    with pytest.raises(RuntimeError, match="declared sensitivity"):
+    with pytest.raises(RuntimeError, match="stated sensitivity"):
         replay(dpmedian.plan(50, 2, **PURE), points, [points + 50.0])
 
 

@@ -56,7 +56,7 @@ def test_the_sensitivity_of_a_gradient_is_reached():
 def test_a_replay_on_a_stranger_is_refused(replay):
     points = cloud(30, 3, seed=0)
     plan = dpmedian.plan(30, 3, rho=0.5, method="dpgd", radius=20.0)
-    with pytest.raises(RuntimeError, match="declared sensitivity"):
+    with pytest.raises(RuntimeError, match="stated sensitivity"):
         replay(plan, points, [-points])
 
 
