@@ -114,7 +114,7 @@ def test_without_inference_nothing_is_released_for_it_and_there_is_no_region():
 
 def test_a_method_that_cannot_give_a_region_says_so():
     release = released(gauss(300, 2), method="dpgd", radius=5.0)
-    with pytest.raises(ValueError, match=r"method 'dpgd' releases nothing .*'adaptive' does"):
+    with pytest.raises(ValueError, match=r"method 'dpgd' does not release .*use 'adaptive'"):
         release.confidence_region()
     released(gauss(300, 2), method="dpgd", radius=5.0, inference=False)
 

@@ -132,7 +132,7 @@ def test_a_file_that_is_cut_off_is_refused_before_the_charge(tmp_path):
         with pytest.raises((ValueError, OSError), match=r"a\.npy"):
             released(tmp_path / "a.npy", ledger=ledger)
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(ValueError, match=r"b.parquet.*no complete parquet"):
+    with pytest.raises(ValueError, match=r"b.parquet.*not a complete parquet"):
         released(tmp_path / "b.parquet", ledger=ledger)
     assert ledger.spent.rho == 0.0
 

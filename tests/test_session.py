@@ -174,7 +174,7 @@ def test_a_failure_that_the_queries_of_a_caller_raise_leaves_the_whole_cost_char
 
     ledger = dpmedian.Ledger(rho=10.0)
     with pytest.raises(dpmedian.ReleaseFailed, match="lost"):
-        dpmedian.building_blocks.above_threshold(queries(), 10, sensitivity=1, epsilon=1.0, ledger=ledger)
+        dpmedian.building_blocks.above_threshold(queries(), 10_000, sensitivity=1, epsilon=1.0, ledger=ledger)
     with pytest.raises(dpmedian.ReleaseFailed, match="no query"):
         dpmedian.building_blocks.above_threshold([0], 10_000, sensitivity=1, epsilon=1.0, ledger=ledger)
     costs = [(entry.cost.epsilon, entry.state) for entry in ledger.entries]
