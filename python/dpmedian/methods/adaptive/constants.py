@@ -28,115 +28,61 @@ class Constants:
 
     # What a query costs.
     needs: float = _constant(170.0, "a vector then has noise of 0.11 m, a count 0.05 m, and a count of a search 0.3 m")
-    generous: float = _constant(
-        8.0, "times what a query needs, or what the last gradient cost: a larger budget gives no new information"
-    )
+    generous: float = _constant(8.0, "times what a query needs, or what the last gradient cost: more tells nothing new")
     single_share: float = _constant(0.005, "of rho for a search, a Hessian, or the first gradient of all records")
-    center_share: float = _constant(
-        0.02, "of rho for the center search: data far from the center need more queries than data near it"
-    )
+    center_share: float = _constant(0.02, "of rho for the center search: data far from the center need more queries")
     query_most: float = _constant(0.01, "of rho, the largest cost of a query that is neither a gradient nor a search")
-    search_most: float = _constant(
-        0.06, "of rho, the largest cost of a search, of the first gradient, and of the gradient of `exact_point`"
-    )
+    search_most: float = _constant(0.06, "of rho at most for a search, the first gradient, and that of `exact_point`")
     half_budget: float = _constant(0.5, "of rho, the largest cost of the center search, and of one collapse")
-    reserve: float = _constant(
-        0.3, "of rho that must be left for a restart or a collapse; with less, the run goes to its end"
-    )
+    reserve: float = _constant(0.3, "of rho must be left for a restart or a collapse; with less, the run ends")
 
     # How often queries are made, and what searches expect.
-    uses: int = _constant(
-        256, "the largest number of uses of a kind of query: no run needs as many, and it limits the discretization"
-    )
-    center_queries: int = _constant(
-        80, "noisy ranks of the center search: data far from the center need more than sixty"
-    )
+    uses: int = _constant(256, "of a kind of query at most: no run needs as many, and it limits discretization")
+    center_queries: int = _constant(80, "noisy ranks of the center search: data far away need more than sixty")
     search_queries: int = _constant(32, "noisy counts of a search for a radius: ten suffice if the data are near")
-    likely_octaves: float = _constant(
-        8.0, "octaves of the prior for the core radius and for the distance from the center"
-    )
-    elsewhere: float = _constant(
-        0.01, "a search for a radius stops when the posterior mass outside of its result is below this"
-    )
-    many_dimensions: int = _constant(
-        128, "with more dimensions, second moments take most of the time and are released at most once"
-    )
+    likely_octaves: float = _constant(8.0, "octaves of the prior for the core radius and the distance from the center")
+    elsewhere: float = _constant(0.01, "posterior mass outside of its result at which a search for a radius stops")
+    many_dimensions: int = _constant(128, "with more, second moments take most of the time: at most one is released")
 
     # Shares of the records, and the sample.
-    core: float = _constant(
-        0.4, "the share within the core radius: up to half of the records may be outliers without changing it much"
-    )
-    half: float = _constant(
-        0.42,
-        "the share of the records that a collapse follows: an atom with more than half of the records is the median",
-    )
+    core: float = _constant(0.4, "the share within the core radius: almost half of the records may be outliers")
+    half: float = _constant(0.42, "the share that a collapse follows: an atom with more than half is the median")
     majority: float = _constant(0.55, "a ball with this share holds the median or is near it")
-    sample_records: int = _constant(
-        20_000,
-        "records in the sample, which finds where the data are; data sets of up to twice this size are used whole",
-    )
-    sample_signal: float = _constant(
-        250.0, "the least signal m sqrt(rho/d) of the sample, with which its queries are cheap"
-    )
+    sample_records: int = _constant(20_000, "of the sample, which finds the data; up to twice as many are used whole")
+    sample_signal: float = _constant(250.0, "m sqrt(rho/d) of the sample at least: then its queries are cheap")
 
     # Collapse.
     shrink: int = _constant(2, "quarter octaves by which a round must shrink the ball")
-    depth: int = _constant(
-        240, "quarter octaves of a collapse in all: a ball smaller than 2^-60 of the first one counts as a point"
-    )
+    depth: int = _constant(240, "quarter octaves of a collapse: below 2^-60 of the first ball is a point")
 
     # Belief and descent.
-    growth: float = _constant(
-        2.0, "the factor of the cost from one gradient to the next if the gradient agrees with the belief"
-    )
-    last_gradients: int = _constant(
-        26, "the rest of the budget is divided into this number of equal gradients at the end"
-    )
+    growth: float = _constant(2.0, "factor of the cost after each gradient that agrees with the belief")
+    last_gradients: int = _constant(26, "equal gradients, into which the rest of the budget is divided at the end")
     most_noise: float = _constant(0.6, "the largest useful noise of a vector, relative to the number of its records")
     surprising: float = _constant(2.5, "standard deviations; noise alone exceeds this in 0.6 % of the cases")
-    patience: int = _constant(
-        3, "surprises or failed rounds before the run reacts, and the largest number of reactions"
-    )
+    patience: int = _constant(3, "surprises or failed rounds before the run reacts, and reactions at most")
     bend: float = _constant(0.5, "model error of a gradient: 0.5 n (distance / core radius)^2")
     bias: float = _constant(0.5, "the relative error of the Hessian for each core radius of smoothing or distance")
     most_smoothing: float = _constant(0.6, "core radii; with more smoothing the Hessian would include distant records")
-    clump: float = _constant(
-        0.2, "of the curvature comes from within the smoothing radius if records coincide; less in a smooth cloud"
-    )
-    far: float = _constant(
-        0.35, "squared gradient norm over n^2 from which on a point counts as lying away from all records"
-    )
-    pull: float = _constant(
-        0.03, "a larger mean gradient over n, if it is not noise, shows that the point is not the median"
-    )
+    clump: float = _constant(0.2, "of the curvature within the smoothing radius: a smooth cloud has less there")
+    far: float = _constant(0.35, "squared gradient norm over n^2 of a point that lies away from all records")
+    pull: float = _constant(0.03, "mean gradient over n, beyond its noise, that no median has")
     near: int = _constant(8, "quarter octaves by which a ball shrinks when the run checks whether records stay in it")
 
     # Few records, see evidence.py.
-    few: float = _constant(
-        48.0, "n sqrt(rho/d) d^(1/4) below which gradients alone do not show whether the point is far from the data"
-    )
+    few: float = _constant(48.0, "n sqrt(rho/d) d^(1/4) below which gradients alone do not tell near from far")
     rounds: int = _constant(2, "times that the center of a cloud is fitted again, around the center found before")
     odds_doubted: float = _constant(5.0, "log odds of a cloud below which the result gets a note")
     place: float = _constant(0.06, "core radii, the size of an atom in the test of evidence.py")
-    place_steepness: float = _constant(
-        12.0, "how much faster counts grow with the radius around an atom than around a cloud"
-    )
+    place_steepness: float = _constant(12.0, "how much faster counts grow around an atom than around a cloud")
 
     # Predictions, see prediction.py.
-    few_dimensions: float = _constant(
-        30.0, "this number over d n sqrt(rho/d) is added to the excess, because few dimensions average less"
-    )
+    few_dimensions: float = _constant(30.0, "over d n sqrt(rho/d) is added to the excess: few dimensions average less")
     small_signal: float = _constant(17.0, "n sqrt(rho/d) at which the excess is twice its limit, in many dimensions")
-    far_signal: float = _constant(
-        2.6, "n sqrt(rho/d), per square root of the number of octaves, at which half of the searches fail"
-    )
-    far_octaves: float = _constant(
-        13.0, "octaves of a search that are assumed without a radius: data are rarely farther away"
-    )
+    far_signal: float = _constant(2.6, "n sqrt(rho/d) per root of an octave at which half of the searches fail")
+    far_octaves: float = _constant(13.0, "octaves of a search that count without a radius: data are rarely farther")
     far_later: float = _constant(0.3, "times log(d): `far_signal` is larger in many dimensions")
-    other_reads: int = _constant(
-        6, "passes over the records, without the center search and the last gradients, on a cloud"
-    )
+    other_reads: int = _constant(6, "passes on a cloud, without the center search and the last gradients")
     memory: int = _constant(1 << 24, "bytes that a run takes at most for few records in few dimensions")
 
 
