@@ -90,7 +90,7 @@ tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchm
 	$(BIN)/python benches/scaling.py > docs/tables/scaling.md
 	$(BIN)/python benches/theorem.py > docs/tables/theorem.md
 	$(BIN)/python benches/tune.py --ablate --quick > docs/tables/ablation.md
-	$(BIN)/python benches/gauntlet.py --confirm --runs 20 > docs/tables/confirm.md
+	$(BIN)/python benches/gauntlet.py --confirm > docs/tables/confirm.md
 	$(BIN)/python benches/calibration.py --signal --quick > docs/tables/calibration.md
 	$(BIN)/python benches/successor.py > docs/tables/successor.md
 	$(BIN)/python benches/compare.py $(if $(AUTHORS),--authors "$(AUTHORS)") > docs/tables/speed.md
