@@ -70,7 +70,7 @@ def test_identical_records_can_be_drawn():
 
 
 def test_points_of_another_dimension_are_refused(release):
-    with pytest.raises(ValueError, match=r"the release has d = 2, and the points have shape \(400, 3\)"):
+    with pytest.raises(ValueError, match=r"the release has d = 2, but the points have shape \(400, 3\)"):
         release.plot(np.zeros((400, 3)))
 
 

@@ -184,7 +184,7 @@ def test_a_failure_is_an_output_and_stays_charged():
         robust_step(iter([]), d=3, rho=0.1, ledger=ledger, seed=1)
     assert failed.value.cost.rho == ledger.spent.rho == pytest.approx(0.1)
     assert dpmedian.verify(failed.value.to_json()).wrong == (
-        "the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected",
+        "the noise came from a seed: anybody who finds the seed can remove the noise, so nobody is protected",
     )
 
     def broken():

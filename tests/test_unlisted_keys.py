@@ -316,15 +316,15 @@ def test_the_record_verifies_and_fits_the_schema(releases):
 @pytest.mark.parametrize(
     ("place", "value", "wrong"),
     [
-        (("groups", 0, "size"), 12, "is shown, and its noisy size is below the threshold"),
+        (("groups", 0, "size"), 12, "is shown, but its noisy size is below the threshold"),
         (("groups", 0, "key"), ["zoo", "2026-01"], "not in the order of their keys"),
         (("groups", 0, "key"), ["9", "2026-02"], "keys must differ"),
         (("cost", "delta0"), 1e-9, "delta0 of the cost is stated as 1e-09"),
         (("plans", 0, "lone_delta"), None, "the plan has no threshold"),
         (("plans", 0, "lone_delta"), 1e-3, "delta0 is stated as"),
         (("plans", 0, "stages", 0, "rule"), "1 per group; shown if the noisy size is 2 or more", "the threshold is"),
-        (("plan_of_key",), [0], "keys that are not listed have one plan"),
-        (("keys",), [["9", "2026-01"]], "the keys are listed, and a plan has a threshold"),
+        (("plan_of_key",), [0], "but plan_of_key assigns a plan to each key"),
+        (("keys",), [["9", "2026-01"]], "the keys are listed, but a plan has a threshold"),
     ],
 )
 def test_what_is_wrong_with_a_selection_is_named(releases, place, value, wrong):

@@ -179,7 +179,7 @@ def test_a_seeded_release_protects_nobody_and_verify_says_so(release):
     found = dpmedian.verify(release)
     assert not found.holds
     assert found.wrong == (
-        "the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected",
+        "the noise came from a seed: anybody who finds the seed can remove the noise, so nobody is protected",
     )
     assert dpmedian.verify(sealed({**release.to_dict(), "seeded": False})).holds
 
@@ -279,13 +279,13 @@ def test_a_changed_prediction_or_parameter_is_found_by_making_the_plan_anew(name
 @pytest.mark.parametrize(
     ("change", "wrong"),
     [
-        ({"neighbours": "add_remove"}, "neighbours is 'add_remove', and that of the cost is 'replace'"),
-        ({"unit": "user"}, "unit is 'user', and that of the cost is 'record'"),
-        ({"cap": None}, "stage 'center': it is capped, and the record states no cap"),
+        ({"neighbours": "add_remove"}, "neighbours is 'add_remove', but that of the cost is 'replace'"),
+        ({"unit": "user"}, "unit is 'user', but that of the cost is 'record'"),
+        ({"cap": None}, "stage 'center': it is capped, but the record states no cap"),
         ({"budget": {"epsilon": 0.5, "delta": 1e-6}}, "the cost exceeds the budget epsilon = 0.5"),
         ({"cost_explained": []}, "cost_explained does not explain this cost"),
         ({"stages": []}, "the cap is stated as"),
-        ({"d": 3}, "it is computed for d = 2, and the records have d = 3"),
+        ({"d": 3}, "it is computed for d = 2, but the records have d = 3"),
     ],
 )
 def test_claims_that_do_not_fit_together_are_named(release, change, wrong):

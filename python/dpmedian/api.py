@@ -127,11 +127,12 @@ def geometric_median(
     Parameters
     ----------
     points : array, data frame, Arrow table or stream, iterator of batches, path, Dask collection, or Dataset
-        The records, one per row: numpy, pandas, polars, Arrow, lists. A file of records, .npy, .arrow or .parquet (or a
-        folder of these), is read in blocks and may be larger than the memory; `dpmedian.files.open_points` has the
-        details. The records of a Dask collection stay in the workers of the current `distributed.Client`.
+        The records, one per row: numpy, pandas, polars, Arrow, lists. A .npy, .arrow or .parquet file (or a folder of
+        .arrow or .parquet files) is read in blocks and may be larger than the memory; `dpmedian.files.open_points` has
+        the details. Most queries about a Dask collection are answered by the workers of the current
+        `distributed.Client`.
     epsilon, delta, rho : float, optional
-        The budget: epsilon and delta, rho (zero-concentrated), rho and delta, or epsilon alone for pure differential
+        The budget: (epsilon, delta), rho (zero-concentrated), (rho, delta), or epsilon alone for pure differential
         privacy. There is no default.
     method : str
         "auto", "adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane" or "inverse_sensitivity". "auto" takes the method
@@ -140,8 +141,8 @@ def geometric_median(
         A public bound on the distance of every record from `center`. Records outside of the ball are projected onto it.
         Never take the radius from the data. "adaptive" does not need a radius.
     resolution : float, optional
-        The smallest distance that matters. Three methods need it. "adaptive" does not need it, but uses it to shorten
-        its search.
+        The smallest distance that matters. "loc_dpgd", "loc_cutting_plane" and "inverse_sensitivity" need it.
+        "adaptive" does not need it, but uses it to shorten its search.
     center : d numbers, optional
         The center of the public ball, or the point from which the search starts. The default is the origin.
     failure_probability : float
@@ -149,7 +150,7 @@ def geometric_median(
         probability, there is a warning. If the predicted probability also exceeds 1/2, the release is refused before
         anything is spent.
     profile : {"default", "paper"}
-        The table of constants for the methods of the paper: the constants of this package, or those that the paper
+        The constants of "dpgd", "loc_dpgd" and "loc_cutting_plane": those of this package, or those that the paper
         prints.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or whether one neighbor has one record more than the other.
@@ -157,12 +158,13 @@ def geometric_median(
         With "add_remove", a public guess of the number of records. Never take it from the data. It influences the
         predictions and the method that "auto" chooses. With "replace" it must equal the number of points.
     inference : bool
-        Whether "adaptive" releases the second moments that `release.confidence_region` needs together with its
-        gradients. With "replace" they add almost no noise, and with "add_remove" a little noise. No other method
-        provides a region.
+        Whether "adaptive" also releases second moments, in the same queries as its gradients.
+        `release.confidence_region` needs them. With "replace" they add almost no noise, and with "add_remove" a little
+        noise. No other method provides a region.
     axes : float
-        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. With a share of 0 they cost
-        nothing, but in more than about ten dimensions noise hides the axes unless there are many records.
+        A share of the budget, below 0.5, for `release.axes()` and `release.shape()`. With a share of 0 both still work
+        and cost nothing, because they use released values only. But in more than about ten dimensions noise hides the
+        axes unless there are many records.
     ledger : Ledger, optional
         The budget that is charged.
     seed : int, optional

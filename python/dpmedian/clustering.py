@@ -64,8 +64,8 @@ def plan_k_medians(
     -------
     Plan
         The plan. Its notes state the size of the clusters that will be found, and `plan.prediction.failure` is the
-        probability that clusters of equal sizes are not found. `plan.run(points)` spends the budget and returns
-        `Places`.
+        probability that not all clusters are found if they have equal sizes. `plan.run(points)` spends the budget and
+        returns `Places`.
 
     Examples
     --------

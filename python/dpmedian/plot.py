@@ -82,7 +82,7 @@ def plot_release(release: Release, points: ArrayLike | None = None, ax: Any = No
         records = as_records(points)
         array, names = records.array, records.columns or names
         if array.shape[1] != release.point.size:
-            raise ValueError(f"the release has d = {release.point.size}, and the points have shape {array.shape}")
+            raise ValueError(f"the release has d = {release.point.size}, but the points have shape {array.shape}")
     ax = axes_of(ax)
     d = release.point.size
     names = names or tuple(("first coordinate", "second coordinate")[:d] if d <= 2 else map(str, range(d)))

@@ -49,7 +49,7 @@ def plot_places(places: Places, points: ArrayLike | None = None, ax: Any = None)
     array = None if points is None else as_records(points).array
     d = places.centers.shape[1]
     if array is not None and array.shape[1] != d:
-        raise ValueError(f"the centers have d = {d}, and the points have shape {array.shape}")
+        raise ValueError(f"the centers have d = {d}, but the points have shape {array.shape}")
     ax = axes_of(ax)
     {1: _line, 2: _plane}.get(d, _coordinates)(places, array, ax)
     k, budget = len(places.centers), places.plan.parameters.budget

@@ -125,7 +125,8 @@ class QuerySession:
         Parameters
         ----------
         center : d numbers, optional
-            The center. Without center and radius all records are counted; then their number must be private.
+            The center. Without center and radius all records are counted, which is an error if `s.n` is their public
+            number.
         radius : float, optional
             The radius, which must be finite. A record at this distance is counted.
         rho : float
@@ -134,7 +135,7 @@ class QuerySession:
         Returns
         -------
         NoisyValue
-            `.value` and `.sigma`. Sensitivity: 1. With weights the value is the sum of the weights over their cap.
+            `.value` and `.sigma`. Sensitivity: 1. With weights the value is the sum of (weight / weight_max).
         """
         parameters = self._parameters
         if (center is None) != (radius is None):
@@ -225,7 +226,7 @@ class QuerySession:
 
     @documented
     def clipped_sum(self, *, center: ArrayLike, threshold: float, rho: float) -> NoisyValue:
-        """The sum of (x - center) over all records x. Longer differences are shortened to the threshold.
+        """The sum of (x - center) over all records x. Differences above the threshold are shortened to it.
 
         Divided by the number of records, it is a step from the center toward the mean. No record contributes more than
         the threshold to the sum.

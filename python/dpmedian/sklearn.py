@@ -23,6 +23,7 @@ from dpmedian.inference import Region
 from dpmedian.places import Places
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
+from dpmedian.sources.cells import HINT
 from dpmedian.sources.records import as_records
 
 try:
@@ -66,14 +67,15 @@ class PrivateGeometricMedian(_Releasing):
     """A differentially private geometric median, released by `fit`. Every call of `fit` is a new release with its own
     cost.
 
-    There is no default budget, and `fit` raises an error without a budget. Only the release is private. An earlier step
-    of a pipeline must transform each record separately, like `Normalizer`. A step that learns parameters from the data,
-    like `StandardScaler`, would reveal these parameters without noise, and `cost_` would not include them.
+    There is no default budget, and `fit` raises an error without a budget. Only the release may be published, because
+    nothing else has noise. An earlier step of a pipeline must transform each record separately, like `Normalizer`. A
+    step that learns parameters from the data, like `StandardScaler`, would reveal these parameters without noise, and
+    `cost_` would not include them.
 
     Parameters
     ----------
     epsilon, delta, rho : float, optional
-        The budget of every `fit`: epsilon and delta, rho, rho and delta, or epsilon alone for pure privacy.
+        The budget of every `fit`: (epsilon, delta), rho, (rho, delta), or epsilon alone for pure privacy.
     method : str
         "auto", or one of the methods of `dpmedian.plan`.
     radius, resolution, center : optional
@@ -82,16 +84,18 @@ class PrivateGeometricMedian(_Releasing):
     failure_probability : float
         The accepted probability of a failed or useless release.
     profile : {"default", "paper"}
-        The table of constants of the paper's methods.
+        The constants of the methods "dpgd", "loc_dpgd" and "loc_cutting_plane": those of this package, or those that
+        the paper prints.
     geometry : {"euclidean", "sphere"}
         Whether samples are coordinates, or longitude and latitude in degrees.
     inference : bool
-        Whether "adaptive" releases the second moments that `confidence_region` needs together with its gradients.
+        Whether "adaptive" also releases second moments, in the same queries as its gradients. `confidence_region` needs
+        them.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
         With "add_remove" a public guess of the number of samples, which is private; with `weight_max` a guess of the
-        sum of the weights over the cap.
+        sum of (weight / weight_max).
     weight_max : float, optional
         The public cap on the weights that `fit` gets as `sample_weight`.
     ledger : Ledger, optional
@@ -158,25 +162,26 @@ class PrivateGeometricMedian(_Releasing):
 class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ignore]
     """Differentially private k-medians, released by `fit`. Every call of `fit` is a new release with its own cost.
 
-    There is no default budget, and `fit` raises an error without a budget. Only the centers and their sizes are
-    private. `predict` and `fit_predict` compute labels from the records; these labels are for the holder of the data.
-    An earlier step of a pipeline must transform each record separately.
+    There is no default budget, and `fit` raises an error without a budget. Only the centers and their sizes may be
+    published. `predict` and `fit_predict` compute labels from the records, without noise; these labels are for the
+    holder of the data. An earlier step of a pipeline must transform each record separately.
 
     Parameters
     ----------
     n_clusters : int
         The number of centers. It is public and must not be taken from the data.
     epsilon, delta, rho : float, optional
-        The budget of every `fit`: epsilon and delta, rho, or rho and delta.
+        The budget of every `fit`: (epsilon, delta), rho, or (rho, delta).
     trim : float
         The share of the samples that does not count, namely those farthest from all centers.
     failure_probability : float
-        The accepted probability that clusters of equal sizes are not found.
+        If the data consist of n_clusters clusters of equal sizes: the accepted probability that not all of them are
+        found.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
         With "add_remove" a public guess of the number of samples, which is private; with `weight_max` a guess of the
-        sum of the weights over the cap.
+        sum of (weight / weight_max).
     weight_max : float, optional
         The public cap on the weights that `fit` gets as `sample_weight`.
     ledger : Ledger, optional
@@ -191,8 +196,8 @@ class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ig
     sizes_ : ndarray of one number for each cluster
         The noisy sizes.
     labels_ : ndarray of one number for each sample
-        The index of the nearest center of each sample. Labels are not private, because each label depends on one
-        record.
+        The index of the nearest center of each sample. Never publish the labels, because each label reveals something
+        about a record.
     cost_ : PrivacyCost
         The cost of `fit`.
     release_ : Places
@@ -237,7 +242,7 @@ class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ig
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The index of the nearest center of each row of X.
 
-        The index is not private, because it reveals something about its row.
+        Never publish the index, because it reveals something about its row.
         """
         check_is_fitted(self)
         return _nearest(_validated(self, X, reset=False), self.cluster_centers_)
@@ -247,7 +252,7 @@ def _plan_k_medians(n: int, d: int, n_clusters: int, **given: Any) -> Plan:
     return plan_k_medians(n, d, n_clusters, **given)
 
 
-# The number of distances that are computed at a time.
+# The number of coordinates of differences that are computed at a time.
 _BLOCK = 1 << 22
 
 
@@ -276,9 +281,8 @@ _SAFE = (
 
 
 def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float64]:
-    """The samples after the checks of scikit-learn. An error names the position and the kind of the problem, but no
-    value.
-    """
+    """The samples after the checks of scikit-learn. An error names the kind of the problem, but no value. If a cell is
+    not a number, the error also names its position."""
     try:
         points: NDArray[np.float64] = validate_data(estimator, samples, dtype=np.float64, **options)
         return points
@@ -295,12 +299,17 @@ def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float
             f"{first}. Reshape your data either using array.reshape(-1, 1) if your data has a single feature or "
             "array.reshape(1, -1) if it contains a single sample."
         )
-    as_records(samples)  # The error names the position of a cell that is not a number.
+    try:
+        as_records(samples)  # The error names the position of a cell that is not a number.
+    except (ValueError, TypeError) as error:
+        # The estimators have no `nonfinite`, so the hint must not recommend it.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(str(error).replace(HINT, "correct it")) from None
     raise kind("X must be an array of shape (samples, features) that holds real numbers only") from None
 
 
 def _forget(estimator: Any) -> None:
-    """Delete the results of an earlier `fit`, so that after a failed `fit` nobody takes them for its results."""
+    """Delete the results of an earlier `fit`. After a failed `fit` a user could mistake them for new results."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
         delattr(estimator, name)
 

@@ -14,9 +14,9 @@ use super::tape::{Selection, State, Tape};
 pub struct Entry {
     /// The request.
     pub request: Request,
-    /// The values before the noise.
+    /// The values before the noise, or the exact score of the selected candidate.
     pub exact: Vec<i64>,
-    /// The values after the noise.
+    /// The values after the noise, or the selected candidate.
     pub noisy: Vec<i64>,
 }
 
@@ -74,7 +74,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays a recording that was made with the same key and relation. The new tape has its own allowance.
+    /// Replays a recording. `streams` and `neighbours` must be those of the recording: the same random key and the same
+    /// neighbor relation. The new tape counts its cost separately.
     pub fn new(streams: Streams, neighbours: Neighbours, entries: Vec<Entry>) -> Self {
         Self { state: State::new(streams, neighbours), entries, position: 0 }
     }

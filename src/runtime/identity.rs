@@ -1,4 +1,5 @@
-//! Every query and every set of admitted records has an identity, which is unique among all processes.
+//! Every query and every set of records ([`super::points::Points`]) has an identity. Two processes give the same
+//! identity with a probability of about 2^-64.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
@@ -37,7 +38,8 @@ fn process() -> u64 {
     match *drawn {
         Some((process, number)) if process == owner => number,
         _ => {
-            // The keys of a hasher are random numbers from the operating system, and every hasher has other keys.
+            // The keys of a hasher come from random numbers of the operating system. A forked child inherits these
+            // numbers, so the process id, which differs, is hashed.
             let number = RandomState::new().hash_one(owner);
             *drawn = Some((owner, number));
             number

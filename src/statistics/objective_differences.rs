@@ -12,13 +12,15 @@
 //! a_j| <= |theta_i - theta_j| <= D, where D is the diameter of the candidates.
 //!
 //! The error in floating point, with e = 2^-53 and to first order, has these parts. The coordinates of theta_i -
-//! theta_0, p and q have a relative error of e, so p + q is off by at most 2 e (|p| + |q|). Sums over coordinates run
-//! through eight lanes and a tree of additions, which is ceil(d/8) + 3 additions deep. So the inner product is off by
-//! (ceil(d/8) + 4) e |theta_i - theta_0| (|p| + |q|), and |p| + |q| has a relative error of (ceil(d/8)/2 + 5) e.
-//! Together with the division, a_i is off by at most (d + 14) e D, and (d + 16) e D leaves room for the higher orders.
-//! Clamping a_i to an upper bound of |theta_i - theta_0| only moves a_i towards its exact value. Scaling by a power of
-//! two is exact except for underflow, which changes |p| + |q| by a relative error below 2^-100. Rounding to the unit
-//! adds half a unit.
+//! theta_0, p and q have a relative error of e. So p and q contribute e (|p| + |q|) to the error of p + q, and the
+//! addition contributes the same again: 2 e (|p| + |q|) in all. Sums over coordinates run through eight lanes and a
+//! tree of additions, which is ceil(d/8) + 3 additions deep. So the products and sums of the inner product add an error
+//! of (ceil(d/8) + 4) e |theta_i - theta_0| (|p| + |q|). The divisor |p| + |q| has a relative error of (ceil(d/8)/2 +
+//! 5) e. The errors of a_i, in units of e D, are 1 for theta_i - theta_0, 2 for p + q, ceil(d/8) + 4 for the inner
+//! product, ceil(d/8)/2 + 5 for the divisor and 1 for the division. Their sum is at most d + 14, and (d + 16) e D
+//! leaves room for the higher orders. Clamping a_i to an upper bound of |theta_i - theta_0| only moves a_i towards its
+//! exact value. Scaling by a power of two is exact except for underflow, which changes |p| + |q| by a relative error
+//! below 2^-100. Rounding to the unit adds half a unit.
 //!
 //! So the contributions of one record to two scores differ by at most D + unit + 2 (d + 16) e D, and adding or removing
 //! the record moves the difference of the scores by at most this number. Replacing a record removes one such
@@ -319,7 +321,7 @@ mod tests {
 
     #[test]
     fn far_records_keep_their_digits() {
-        // The difference of two computed distances of about 1e16 would be a multiple of 2.
+        // The distances are about 5e16, where doubles are multiples of 8, and so are differences of computed distances.
         let candidates = DMatrix::from_column_slice(2, 3, &[0.0, 0.0, 0.25, 0.0, 0.0, -0.5]);
         let sums = scores(&candidates, &DMatrix::from_column_slice(2, 1, &[3e16, 4e16]));
         let unit = scale(1.0, made(&candidates).exponent());

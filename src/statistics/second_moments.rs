@@ -2,10 +2,11 @@
 //! direction. They are the kernel of several statistics, such as [`super::hessian`] and [`super::directions`].
 //!
 //! Let r be the distance between a record and theta, and u the unit vector between them. Then v is sqrt(w) u 2^b,
-//! rounded to the nearest integers, with b = [`vector_bits`]. The weight w depends on the query. Without a radius,
-//! w = 1. With a radius, w = radius/r for r > radius, and w = 0 otherwise. A record at theta has no direction, so its v
-//! is zero. With a radius, the kernel also sums the curvature of the records. This sum equals the sum of
-//! [`super::curvature`], apart from the rounding of distances below 1e-290 and above 1e290.
+//! rounded to the nearest integers, with b = [`vector_bits`]. The weight w depends on the query. A query may have a
+//! radius, as that of [`super::hessian`] has. Without a radius, w = 1. With a radius, w = radius/r for r > radius, and
+//! w = 0 otherwise. A record at theta has no direction, so its v is zero. With a radius, the same loop also adds up the
+//! contribution of each record to [`super::curvature`]. The total equals the sum of [`super::curvature`], apart from
+//! the rounding of distances below 1e-290 and above 1e290.
 //!
 //! **Exactness.** Consider the sum, over any records of a block, of the products of two coordinates. By the
 //! Cauchy-Schwarz inequality, this sum is at most the square root of the product of the two sums of squares over the
@@ -21,11 +22,11 @@
 //! (d/2 + 3) 2^-53 and higher orders.
 //!
 //! With a radius, let q be the computed quotient radius/r. If r > radius, q is at most 1, because division rounds
-//! correctly. The difference is multiplied by sqrt(q) and by q 2^b/radius. In units of 2^-53, the errors of this factor
-//! are at most 3/2 for q, which occurs to the power 3/2; 1 for the square root; 1 for the quotient 2^b/radius; and 3
-//! for three products. Their sum is 13/2. Together with the error of the difference, the total is at most (d/2 + 10)
-//! 2^-53. If q is subnormal or zero, or if the radius is below [`TINY`], which then replaces the radius in 2^b/radius,
-//! q is below 2^-42 and v is zero.
+//! correctly. The difference is multiplied by sqrt(q) and by q 2^b/radius. In units of 2^-53, the errors of the product
+//! sqrt(q) q 2^b/radius times the difference are at most 3/2 for q, which occurs to the power 3/2; 1 for the square
+//! root; 1 for the quotient 2^b/radius; and 3 for three multiplications. Their sum is 13/2. Together with the error of
+//! the difference, the total is at most (d/2 + 10) 2^-53. If the radius is below [`TINY`], this constant replaces the
+//! radius in 2^b/radius. In this case, and also if q is subnormal or zero, q is below 2^-42 and v is zero.
 //!
 //! Rounding to the nearest integer moves each coordinate by at most 1/2, and the vector by at most sqrt(d)/2 = t 2^b.
 //! This gives the first bound. Without a radius, the error before rounding is (d/2 + 4) 2^-53, which is less than t
@@ -90,7 +91,8 @@ const LANES: usize = 8;
 /// Tiles that cover the upper triangle of [`FEW`] coordinates.
 const TILES: usize = FEW / TILE * (FEW / TILE + 1) / 2;
 
-/// Distances at which neither the factor nor its product with a difference overflows or underflows.
+/// Distances at which the result of [`factor`] and its product with a difference neither overflow nor underflow without
+/// a radius. With a radius they may underflow, and v is then zero, as the lemma states.
 const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::from_bits((1023 + 480) << 52);
 
 /// This radius replaces smaller ones in the quotient 2^b/radius, which would otherwise be infinite, and infinity times
@@ -205,8 +207,8 @@ impl Kernel for Few<BlockMoments<'_>> {
     }
 }
 
-/// The sums of a tile stay in registers. With registers of 512 bits, they fill sixteen registers of sixteen singles or
-/// of eight doubles.
+/// In many dimensions, a tile is a block of ROWS rows and PANELS panels. Its sums stay in registers. With registers of
+/// 512 bits, they fill sixteen registers of sixteen singles or of eight doubles.
 impl Kernel for Many<BlockMoments<'_>> {
     type Output = i64;
 
@@ -262,7 +264,7 @@ fn nearest(x: f64) -> f64 {
     (x + ROUNDER) - ROUNDER
 }
 
-/// Sums the products of a block in few dimensions. Each SIMD lane holds another record, so vectors are stored
+/// Sums the products of a block in few dimensions. Each SIMD lane holds a different record, so vectors are stored
 /// coordinate by coordinate. If D is odd, the last coordinate of the last tiles is padding and equals zero. Returns the
 /// curvature.
 #[inline(always)]
@@ -345,7 +347,7 @@ fn singles(block: Block<'_>, theta: &[f64], beside: &mut Beside<'_>, total: &mut
 #[repr(align(64))]
 struct Tile([[[f64; LANES]; TILE]; TILE]);
 
-/// Adds the products of two coordinates with two others over a group of records. Each lane sums other records.
+/// Adds the products of two coordinates with two others over a group of records. Each lane sums different records.
 #[inline(always)]
 fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
     let (these, those): (&[_; TILE], &[_; TILE]) =
@@ -363,9 +365,9 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
     sums.0 = tile;
 }
 
-/// Sums the products of a block in many dimensions, and returns the curvature. Each SIMD lane holds another coordinate.
-/// The vectors of a block are stored in panels of sixteen coordinates. At a time, ROWS coordinates of one panel are
-/// multiplied by all coordinates of PANELS panels.
+/// Sums the products of a block in many dimensions, and returns the curvature. Each SIMD lane holds a different
+/// coordinate. The vectors of a block are stored in panels of sixteen coordinates. At a time, ROWS coordinates of one
+/// panel are multiplied by all coordinates of PANELS panels.
 #[inline(always)]
 fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DOUBLE: usize>(
     block: Lying<'_>,
@@ -431,7 +433,7 @@ fn largest_sum_of_squares(panel: &[Piece<f32>]) -> f64 {
     sums.into_iter().fold(0.0, f64::max)
 }
 
-/// The sums over the records of the products of ROWS coordinates of one panel with all coordinates of other panels.
+/// For ROWS coordinates i of one panel and all coordinates j of PANELS panels: the sum of v_i v_j over the records.
 /// `part` selects the ROWS coordinates.
 #[inline(always)]
 fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>(

@@ -370,7 +370,7 @@ def _guesses(keys: tuple[Hashable, ...] | None, n: int | Mapping[Any, int] | Non
         raise TypeError("n must be one guess for all groups, or None, if keys are not listed: got a mapping")
     missing = [key for key in keys if key not in n]
     if missing:
-        raise ValueError(f"n must have a guess for every key, and has none for {missing[0]!r}")
+        raise ValueError(f"n must have a guess for every key, but has none for {missing[0]!r}")
     return [n[key] for key in keys]
 
 

@@ -62,12 +62,12 @@ def _digest(record: Mapping[str, Any]) -> Iterator[str]:
     stated = record.get("digest")
     if stated is None:
         if record["version"] == __version__ or record["version"] not in FORMER_VERSIONS:
-            yield f"the record has no digest, and version {record['version']} writes one"
+            yield f"the record has no digest, but version {record['version']} writes one"
         return
     found = digest_of(record)
     if stated != found:
         yield (
-            f"the record states the digest {_short(stated)}, and its content has {_short(found)}: at least one value "
+            f"the record states the digest {_short(stated)}, but its content has {_short(found)}: at least one value "
             "was changed after the record was made, such as the point, the date or the moments"
         )
 
@@ -109,9 +109,9 @@ def _member(record: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], mat
     if match.exact:
         states = [entries[number]["state"] for number in match.exact]
         if record["outcome"] not in states:
-            yield f"the record says {record['outcome']!r}, and the ledger {states[0]!r}"
+            yield f"the record says {record['outcome']!r}, but the ledger says {states[0]!r}"
         elif len(states) > 1:
-            yield f"{len(states)} entries of the ledger have the digest of this record, and a run is charged once"
+            yield f"{len(states)} entries of the ledger have the digest of this record, but a run is charged once"
         return
     if record.get("digest") is None and match.undigested:
         return

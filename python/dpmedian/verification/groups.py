@@ -1,4 +1,5 @@
-"""Verification of a record of groups: every plan in it is computed again, and the cost of all groups together."""
+"""Verification of the audit record of a release for groups. All of its plans, and the cost of all groups together, are
+computed again."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ __all__ = ["is_of_groups", "verify_groups"]
 
 
 def is_of_groups(record: Mapping[str, Any]) -> bool:
-    """Whether this is the record of groups, or of a plan for groups."""
+    """Whether this is the audit record of a release for groups, or of a plan for groups."""
     return "plans" in record
 
 
@@ -50,13 +51,15 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
     most = record["max_groups_per_unit"]
     checks += [
         Check("every group has one of these plans", tuple(_assignment(record, len(plans)))),
-        Check("protected unit: the whole record has one relation and one unit", tuple(_relation(record, cost))),
-        Check(f"cost: that of the {most} groups to which one {cost.unit} contributes", tuple(_total(record, cost))),
+        Check("protected unit: plan and cost have the same neighbors and unit", tuple(_relation(record, cost))),
+        Check(f"cost: one {cost.unit} contributes to at most {most} groups", tuple(_total(record, cost))),
         Check(f"budget: {budget} covers the cost", tuple(_budget(budget, cost))),
     ]
-    sound = not any(check.wrong for check in checks)  # Traces are checked only if the plans hold.
+    sound = not any(check.wrong for check in checks)  # Traces are checked only if all of these checks hold.
     if record["outcome"] != "planned":
-        seeded = ("the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected",)
+        seeded = (
+            "the noise came from a seed: anybody who finds the seed can remove the noise, so nobody is protected",
+        )
         checks.append(Check("the noise was not predictable", seeded if record["seeded"] is not False else ()))
         traces = traces_of_groups(record, len(record["groups"]))
         if traces is not None and sound:
@@ -91,18 +94,20 @@ def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
     if not listed or not all(type(index) is int and 0 <= index < plans for index in assigned):
         yield f"plan_of_key must name one of the {plans} plans for each of the {len(keys)} keys, got {assigned}"
     if record["outcome"] != "planned" and told != keys:
-        yield "the groups are not those of the keys: each key must have one, in their order"
+        yield "the groups are not those of the keys: there must be one group for each key, in the order of the keys"
     if any(plan["lone_delta"] is not None for plan in record["plans"]):
-        yield "the keys are listed, and a plan has a threshold for keys that are not"
+        yield "the keys are listed, but a plan has a threshold, which is for keys that are not listed"
 
 
 def _selected(record: Mapping[str, Any], plans: int, told: list[Any]) -> Iterator[str]:
-    """The errors of groups whose keys were not listed."""
-    if plans != 1 or record["plan_of_key"] is not None:
-        yield f"keys that are not listed have one plan for all groups, and the record has {plans}"
+    """What is wrong with groups whose keys were not listed."""
+    if plans != 1:
+        yield f"keys that are not listed have one plan for all groups, but the record has {plans}"
+    if record["plan_of_key"] is not None:
+        yield "keys that are not listed have one plan for all groups, but plan_of_key assigns a plan to each key"
     (plan, *_) = record["plans"]
     if plan["lone_delta"] is None:
-        yield "the keys are not listed, and the plan has no threshold for them: it would show groups of one"
+        yield "the keys are not listed, but the plan has no threshold for them: it would show groups of one"
         return
     if told:
         try:
@@ -111,11 +116,11 @@ def _selected(record: Mapping[str, Any], plans: int, told: list[Any]) -> Iterato
             yield str(error)
             return
         if sorted(found, key=canonical) != list(found):
-            yield "the groups are not in the order of their keys, and another order may show something of the data"
+            yield "the groups are not in the order of their keys, and another order may reveal something about the data"
     threshold = threshold_of(*_noise_of(plan), plan["lone_delta"])
     small = [group["key"] for group in record.get("groups", []) if group["size"] < threshold]
     if small:
-        yield f"the group {small[0]!r} is shown, and its noisy size is below the threshold {threshold}"
+        yield f"the group {small[0]!r} is shown, but its noisy size is below the threshold {threshold}"
 
 
 def _noise_of(plan: Mapping[str, Any]) -> tuple[int, int]:
@@ -126,7 +131,7 @@ def _noise_of(plan: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _traces(record: Mapping[str, Any], traces: Sequence[Trace]) -> Iterator[str]:
-    """The errors of the queries about each group. The plan of a group is the plan at its noisy size."""
+    """What is wrong with the queries of each group. The plan of a group is the plan at its noisy size."""
     made = functools.cache(lambda own, size: make_plan(parameters_of(record["plans"][own]), method[own]).at_size(size))
     method = [plan["method"] for plan in record["plans"]]
     for place, (group, trace) in enumerate(zip(record["groups"], traces, strict=True)):
@@ -137,14 +142,14 @@ def _traces(record: Mapping[str, Any], traces: Sequence[Trace]) -> Iterator[str]
 
 def _relation(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
     if record["neighbours"] != cost.neighbours:
-        yield f"neighbours of the record is {record['neighbours']!r}, and that of the cost is {cost.neighbours!r}"
+        yield f"neighbours of the record is {record['neighbours']!r}, but that of the cost is {cost.neighbours!r}"
     for index, plan in enumerate(record["plans"]):
         if relation_of(plan["neighbours"]).size_is_public:
-            yield f"the plan of one group must be for 'add_remove', and plan {index} is for {plan['neighbours']!r}"
+            yield f"the plan of one group must be for 'add_remove', but plan {index} is for {plan['neighbours']!r}"
     places = [("the record", record), *((f"plan {index}", plan) for index, plan in enumerate(record["plans"]))]
     for place, told in places:
         if told["unit"] != cost.unit:
-            yield f"unit of {place} is {told['unit']!r}, and that of the cost is {cost.unit!r}"
+            yield f"unit of {place} is {told['unit']!r}, but that of the cost is {cost.unit!r}"
 
 
 def _total(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
@@ -156,13 +161,13 @@ def _total(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
     for part in ("mu_squared", "discretization", "pure_epsilons", "bounded_ranges", "delta0"):
         stated, computed = getattr(cost, part), getattr(expected, part)
         if stated != computed:
-            yield f"{part} of the cost is stated as {stated!r}, and the plans make it {computed!r}"
+            yield f"{part} of the cost is stated as {stated!r}, but the plans make it {computed!r}"
     if record["cost"]["rho"] != cost.rho and not cost.pure_epsilons:
-        yield f"rho is stated as {record['cost']['rho']!r}, and its parts make it {cost.rho!r}"
+        yield f"rho is stated as {record['cost']['rho']!r}, but its parts make it {cost.rho!r}"
 
 
 def _budget(budget: Budget, cost: PrivacyCost) -> Iterator[str]:
     if (cost.epsilon, cost.delta) != (budget.epsilon, budget.delta):
-        yield f"the cost carries epsilon = {cost.epsilon}, delta = {cost.delta}, and the budget is {budget}"
+        yield f"the cost carries epsilon = {cost.epsilon}, delta = {cost.delta}, but the budget is {budget}"
     if not budget.fits(cost):
         yield f"the cost exceeds the budget {budget}: rho = {cost.rho!r}"

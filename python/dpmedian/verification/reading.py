@@ -124,7 +124,7 @@ def parsed(text: str) -> dict[str, Any]:
         raise ValueError("this is a ledger, no audit record: a record is what dpmedian release printed")
     if record["format"] != FORMAT:
         raise ValueError(
-            f"this is a record of the format {record['format']!r}, and this version of dpmedian reads {FORMAT!r}"
+            f"this is a record of the format {record['format']!r}, but this version of dpmedian reads {FORMAT!r}"
         )
     if record.get("outcome") not in _OUTCOMES:
         raise ValueError(f"the record's outcome must be one of {_OUTCOMES}, got {record.get('outcome')!r}")
@@ -214,7 +214,9 @@ def release_of(text: Any) -> Release:
     """The release of a record, from its text."""
     found = read(parsed(text))
     if isinstance(found, Step) and found.point.size == 0:
-        raise ValueError("this record has the digest of a large step, and not the step: verify and report read it")
+        raise ValueError(
+            "this record has the digest of a large step, but not the step itself: verify and report can read it"
+        )
     if isinstance(found, Release):
         return found
     what = "a failure, which has no point" if isinstance(found, ReleaseFailed) else "a plan: nothing was released"

@@ -50,12 +50,12 @@ def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | No
         return
     for name, value in (("n", n), ("d", d)):
         if stage.arguments.get(name, value) != value:
-            yield f"it is computed for {name} = {stage.arguments[name]}, and the records have {name} = {value}"
+            yield f"it is computed for {name} = {stage.arguments[name]}, but the records have {name} = {value}"
             return
     weighted = parameters.weighted and (stage.statistic in SUMS or stage.noise.kind == "lattice draw")
     yield from _differs("whether records have weights", stage.arguments.get("weighted", False), weighted)
     if stage.capped and cap is None:
-        yield "it is capped, and the record states no cap"
+        yield "it is capped, but the record states no cap"
         return
     if stage.noise.remark != "at least":
         yield from _differs("the number of times", stage.times, 1)
@@ -90,7 +90,7 @@ def _bound(statistic: str, arguments: Mapping[str, Any]) -> tuple[Sensitivity, i
 
 def _differs(what: str, stated: Any, computed: Any) -> Iterator[str]:
     if stated != computed:
-        yield f"{what} is stated as {stated!r}, and computed again it is {computed!r}"
+        yield f"{what} is stated as {stated!r}, but computed again it is {computed!r}"
 
 
 def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | None) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | N
     stated = stage.cost
     if stage.noise.remark == "at least":
         if cap is None:
-            yield "the noise is chosen during the run, and no cap bounds its cost"
+            yield "the noise is chosen during the run, but no cap bounds its cost"
             return
         most = min(product_up(stage.times, least.mu_squared), cap.mu_squared)
         yield from _differs("mu_squared", stated.mu_squared, most)
@@ -118,7 +118,7 @@ def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | N
         # The number of releases is decided during the run. The stated cost is for the largest number.
         if not least.mu_squared <= stated.mu_squared <= least.mu_squared * (1.0 + _ROUNDING):
             yield (
-                f"mu_squared is stated as {stated.mu_squared!r}, and {stage.releases} releases with sigma = {sigma!r} "
+                f"mu_squared is stated as {stated.mu_squared!r}, but {stage.releases} releases with sigma = {sigma!r} "
                 f"cost {least.mu_squared!r}"
             )
         numbers = stage.releases * stage.coordinates
@@ -134,7 +134,7 @@ def _above_threshold(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyC
     given, m = stage.noise.parameters, stage.arguments["m"]
     sensitivity, least = given["sensitivity"], bound_of(stage.statistic, stage.arguments, neighbours)
     if sensitivity < least:
-        yield f"the sensitivity of a query is stated as {sensitivity!r}, and it is at least {least!r}"
+        yield f"the sensitivity of a query is stated as {sensitivity!r}, but it is at least {least!r}"
     yield from _differs("the sensitivity", stage.sensitivity, sensitivity / m)
     threshold, query = Fraction(*given["threshold_rate"]), Fraction(*given["query_rate"])
     exact = sensitivity * (threshold + 2 * query)
@@ -164,7 +164,7 @@ def _lattice_draw(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost
     least = 2 * _LN_TWO_BELOW * Fraction(rate, 2**_RATE_BITS) * sensitivity
     (epsilon,) = stage.cost.bounded_ranges
     if not least <= Fraction(epsilon) <= least * (1 + Fraction(_ROUNDING)) + Fraction(1, 2**36):
-        yield f"its epsilon is stated as {epsilon!r}, and its weights 2^(-{rate}/2^40 score) cost {float(least)!r}"
+        yield f"its epsilon is stated as {epsilon!r}, but its weights 2^(-{rate}/2^40 score) cost {float(least)!r}"
     yield from _differs("the number of releases", stage.releases, 1)
     yield from _differs("scale", stage.noise.scale, 1.0 / (math.ldexp(rate, -_RATE_BITS) * math.log(2.0)))
     yield from _nothing_else(stage, "bounded_ranges")

@@ -62,7 +62,7 @@ def traces_of_groups(record: Mapping[str, Any], groups: int) -> list[Trace] | No
     found: list[list[Query]] = [[] for _ in range(groups)]
     for row in rows:
         if type(row.get("group")) is not int or not 0 <= row["group"] < groups:
-            raise ValueError(f"a query of the trace is of the group {row.get('group')!r}, and there are {groups}")
+            raise ValueError(f"a query of the trace is of the group {row.get('group')!r}, but there are {groups}")
         found[row["group"]].append(_query(row))
     return [Trace(queries) for queries in found]
 
@@ -122,7 +122,7 @@ def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str
     for stage in plan.stages:
         own = [query for query in trace if query.stage == stage.name]
         if len(own) > stage.releases:
-            yield f"stage {stage.name!r} has {len(own)} queries, and {stage.releases} were planned"
+            yield f"stage {stage.name!r} has {len(own)} queries, but {stage.releases} were planned"
         yield from _exceeds(f"stage {stage.name!r}", math.fsum(query.rho for query in own), stage.cost.rho)
     cap = plan.calibrated.cap
     capped = [query for query in trace if query.stage in stages and stages[query.stage].capped]
@@ -134,12 +134,12 @@ def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str
 def wrong_sum(record: Mapping[str, Any], trace: Trace) -> Iterator[str]:
     """The error of the sum that a record states with its trace, if it is wrong."""
     if record["trace"]["rho"] != trace.rho:
-        yield f"what was spent is stated as rho = {record['trace']['rho']!r}, and the queries make it {trace.rho!r}"
+        yield f"what was spent is stated as rho = {record['trace']['rho']!r}, but the queries make it {trace.rho!r}"
 
 
 def _exceeds(what: str, spent: float, most: float) -> Iterator[str]:
     if not spent <= most * (1.0 + _ROUNDING):
-        yield f"{what} spent rho = {spent!r}, and at most {most!r} was planned"
+        yield f"{what} spent rho = {spent!r}, but at most {most!r} was planned"
 
 
 def _wrong(query: Query, stage: Stage | None, plan: Plan, size: int | None) -> Iterator[str]:
@@ -147,13 +147,13 @@ def _wrong(query: Query, stage: Stage | None, plan: Plan, size: int | None) -> I
         yield "the plan has no such stage"
         return
     if _KINDS.get(query.noise) != stage.noise.kind or (query.noise == "Gaussian") != (query.sigma is not None):
-        yield f"its noise is {query.noise!r}, and that of the stage is {stage.noise.kind!r}"
+        yield f"its noise is {query.noise!r}, but that of the stage is {stage.noise.kind!r}"
         return
     if query.value is not None and query.value.size > stage.coordinates and query.noise == "Gaussian":
-        yield f"it released {query.value.size} numbers, and the stage has {stage.coordinates}"
+        yield f"it released {query.value.size} numbers, but the stage has {stage.coordinates}"
     try:
         if not math.isclose(query.rho, computed := _rho(query), rel_tol=1e-13):
-            yield f"its rho is stated as {query.rho!r}, and its noise makes it {computed!r}"
+            yield f"its rho is stated as {query.rho!r}, but its noise makes it {computed!r}"
         if query.noise == "Gaussian":
             yield from _gaussian(query, stage, plan.parameters.neighbours)
         else:
@@ -164,7 +164,7 @@ def _wrong(query: Query, stage: Stage | None, plan: Plan, size: int | None) -> I
     if query.statistic == "size" and query.value is not None and size is not None:
         seen = min(max(round(float(query.value[0])), 0), PRIVATE_RECORDS_MAX)
         if seen != size:
-            yield f"it released the size {seen}, and the record states {size}"
+            yield f"it released the size {seen}, but the record states {size}"
 
 
 def _rho(query: Query) -> float:
@@ -178,19 +178,19 @@ def _gaussian(query: Query, stage: Stage, neighbours: Neighbours) -> Iterator[st
     sigma = float(query.sigma or 0.0)
     least = stage.noise.scale / stage.sensitivity
     if stage.noise.remark != "at most" and not sigma / query.sensitivity >= least * (1.0 - _ROUNDING):
-        yield f"its sigma is {sigma / query.sensitivity!r} times its sensitivity, and at least {least!r} was planned"
+        yield f"its sigma is {sigma / query.sensitivity!r} times its sensitivity, but at least {least!r} was planned"
     if "at" not in stage.noise.remark and sigma != stage.noise.scale:
-        yield f"its sigma is {sigma!r}, and {stage.noise.scale!r} was planned"
+        yield f"its sigma is {sigma!r}, but {stage.noise.scale!r} was planned"
     if query.statistic is None:  # The trace was too long to store the parameters.
         return
     if query.statistic != stage.statistic and (query.statistic, stage.statistic) != ("mean shift", "gradient"):
-        yield f"it is about {query.statistic!r}, and its stage about {stage.statistic!r}"
+        yield f"it is about {query.statistic!r}, but its stage is about {stage.statistic!r}"
         return
     bits = query.parameters["bits"]
     chosen = {name: query.parameters[name] for name in ("weight",) if name in stage.arguments}
     lattice = bound_of(query.statistic, {**stage.arguments, **chosen, "bits": bits}, neighbours)
     if query.sensitivity != math.ldexp(lattice, -bits):
-        yield f"its sensitivity is stated as {query.sensitivity!r}, and it is {math.ldexp(lattice, -bits)!r}"
+        yield f"its sensitivity is stated as {query.sensitivity!r}, but it is {math.ldexp(lattice, -bits)!r}"
     units = math.ldexp(sigma, bits)
     if units != math.floor(units) or not LEAST_SIGMA <= units <= MOST_SIGMA:
         yield f"its sigma is {units!r} units of 2^-{bits}: it must be a whole number between 2^30 and 2^50"

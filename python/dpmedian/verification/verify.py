@@ -134,7 +134,7 @@ class _Review:
 
     def verification(self) -> Verification:
         plan, cost, cap = self.plan, self.cost, self.plan.calibrated.cap
-        checks = [Check("protected unit: the whole record has one relation and one unit", tuple(self.relation()))]
+        checks = [Check("protected unit: plan and cost have the same neighbors and unit", tuple(self.relation()))]
         for index, stage in enumerate(plan.stages):
             stated = self.told["stages"][index]
             wrong = [*wrong_with(stage, plan.parameters, cap), *_sums(stated, stage.cost)]
@@ -191,14 +191,14 @@ class _Review:
         for name in ("neighbours", "unit"):
             stated, of_cost = self.told[name], getattr(self.cost, name)
             if stated != of_cost:
-                yield f"{name} is {stated!r}, and that of the cost is {of_cost!r}"
+                yield f"{name} is {stated!r}, but that of the cost is {of_cost!r}"
         if self.plan.parameters.private_size and self.told["n"] is not None:
-            yield f"n = {self.told['n']} is stated, and under 'add_remove' or with weights it is private"
+            yield f"n = {self.told['n']} is stated, but under 'add_remove' or with weights it is private"
         if isinstance(self.found, Release) and self.told["point"] is not None:
             size, columns = self.found.point.size, self.found.columns
             wanted = 2 if self.plan.parameters.geometry == "sphere" else self.plan.d
             if size != wanted or (columns is not None and len(columns) != size):
-                yield f"the point has {size} coordinates, and should have {wanted}"
+                yield f"the point has {size} coordinates, but should have {wanted}"
 
     def total(self) -> Iterator[str]:
         cost, stages = self.cost, self.plan.stages
@@ -212,7 +212,7 @@ class _Review:
         for part in ("mu_squared", "discretization", "pure_epsilons", "bounded_ranges", "delta0"):
             stated, computed = getattr(cost, part), getattr(expected, part)
             if stated != computed:
-                yield f"{part} of the cost is stated as {stated!r}, and the stages make it {computed!r}"
+                yield f"{part} of the cost is stated as {stated!r}, but the stages make it {computed!r}"
 
     @staticmethod
     def shared(cap: PrivacyCost, stages: list[Stage]) -> Iterator[str]:
@@ -238,13 +238,13 @@ class _Review:
                 == replace(cap, mu_squared=0.0, discretization=0.0)
             )
         if not holds:
-            yield f"the cap is stated as {cap.to_dict()}, and that of the stages under it is {least.to_dict()}"
+            yield f"the cap is stated as {cap.to_dict()}, but that of the stages under it is {least.to_dict()}"
 
     def budget(self) -> Iterator[str]:
         budget, cost = self.plan.parameters.budget, self.cost
         if (cost.epsilon, cost.delta) != (budget.epsilon, budget.delta):
             yield (
-                f"the cost carries epsilon = {cost.epsilon}, delta = {cost.delta}, and the budget that was asked for "
+                f"the cost carries epsilon = {cost.epsilon}, delta = {cost.delta}, but the budget that was asked for "
                 f"is {budget}"
             )
         if not budget.fits(cost):
@@ -272,7 +272,7 @@ class _Review:
 
     def seed(self) -> Iterator[str]:
         if self.told["seeded"]:
-            yield "the noise came from a seed: who knows or guesses it can remove the noise, so nobody is protected"
+            yield "the noise came from a seed: anybody who finds the seed can remove the noise, so nobody is protected"
 
 
 def _sums(stated: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
@@ -280,7 +280,7 @@ def _sums(stated: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
     rho = stated["rho"]
     exact = not cost.pure_epsilons
     if (rho != cost.rho) if exact else not math.isclose(rho, cost.rho, rel_tol=1e-13):
-        yield f"rho is stated as {rho!r}, and its parts make it {cost.rho!r}"
+        yield f"rho is stated as {rho!r}, but its parts make it {cost.rho!r}"
 
 
 def _differences(place: str, stated: Any, made: Any) -> Iterator[str]:
@@ -292,7 +292,7 @@ def _differences(place: str, stated: Any, made: Any) -> Iterator[str]:
         for index, (one, other) in enumerate(zip(stated, made, strict=True)):
             yield from _differences(f"{place}[{index}]", one, other)
     elif not _same(stated, made):
-        yield f"{place} is stated as {stated!r}, and the plan computed again has {made!r}"
+        yield f"{place} is stated as {stated!r}, but the plan computed again has {made!r}"
 
 
 def _same(stated: Any, made: Any) -> bool:

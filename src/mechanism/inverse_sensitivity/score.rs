@@ -12,8 +12,8 @@
 //! or removed. *Proof.* Replacing (V, W) by (V', W') moves the norm by at most |V| + |V'| <= W + W' and the mass by
 //! |W - W'|. Together they move by at most 2 max(W, W') <= 2^31. Adding (V, W) moves the norm by at most W, up or down,
 //! and raises the mass by 2^30 - W. So the norm minus the mass changes by a number between -2^30 and 2 W - 2^30 <=
-//! 2^30. The bounds and the mass are integers, so the floor does not exceed the bounds. The maximum with zero and the
-//! cap at 2^62 are contractions. ∎
+//! 2^30. The bounds and the mass are integers, so the bounds also hold after the norm is rounded down. The maximum with
+//! zero and the cap at 2^62 are contractions. ∎
 //!
 //! *Weighted records* contribute c V and c (2^30 - W), with c in [0, 1]. The same bounds hold. *Proof.* Removing such a
 //! record moves the norm by at most c W and lowers the mass by c (2^30 - W). So the norm minus the mass changes by a
@@ -23,11 +23,11 @@
 //! difference, together with the floor, by less than 4. So rounding changes the difference of two scores by less than 8
 //! units, which is [`WEIGHTED_ROUNDING`]. ∎
 //!
-//! *Proof of |V| <= W.* Coordinates are integers below 2^53, so the differences are exact. Let S = 2^30 - 2 and let f
-//! be the computed S/max(t, h). V is the difference times f, and W - 2 is t times f, each rounded to the nearest
-//! integer. The computed t, f and products have a relative error below 2^-49, which is less than 2^-19 units. So |V| <=
-//! t f + sqrt(3)/2 + 2^-19 and W >= t f - 1/2 + 2 - 2^-19. Because sqrt(3)/2 < 3/2 - 2^-18, |V| <= W. If t >= h, then t
-//! f is S up to 2^-19 and W is 2^30. ∎
+//! *Proof of |V| <= W.* The lattice keeps the reach plus the smoothing at most 2^52, so the differences of coordinates
+//! are integers of magnitude at most 2^53 and are exact. Let S = 2^30 - 2 and let f be the computed S/max(t, h). V is
+//! the difference times f, and W - 2 is t times f, each rounded to the nearest integer. The computed t, f and products
+//! have a relative error below 2^-49, which is less than 2^-19 units. So |V| <= t f + sqrt(3)/2 + 2^-19 and W >= t f -
+//! 1/2 + 2 - 2^-19. Because sqrt(3)/2 < 3/2 - 2^-18, |V| <= W. If t >= h, then t f is S up to 2^-19 and W is 2^30. ∎
 
 use std::ops::Range;
 
@@ -145,8 +145,8 @@ impl<const D: usize> Records<D> {
     }
 }
 
-/// V and, as the last entry, W of `L` records. Their sums over a block are exact in any order. Every step is a separate
-/// loop over the lanes, because compilers turn such loops into vector instructions.
+/// Returns V and W of `L` records. Their sums over a block are exact in any order. Every step is a separate loop over
+/// the lanes, because compilers turn such loops into vector instructions.
 #[inline(always)]
 fn rounded<const D: usize, const L: usize>(difference: [[f64; L]; D], smoothing: f64) -> ([[f64; L]; D], [f64; L]) {
     let lanes = |step: &dyn Fn(usize) -> f64| -> [f64; L] { std::array::from_fn(step) };

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! Every operation is rounded to the nearest double, and coordinates are added in order. The predicate is a symmetric
-//! function of the two records and the radius alone. It does not depend on other radii, on the positions of the
-//! records, on the number of threads or on the instruction set. The scale s keeps nu s between 2^-126 and 2^126
-//! (between 2^-75 and 2^126 for the smallest radii). So a square overflows only if the pair is far outside of the
-//! radius, and a square that underflows is negligible. The predicate is therefore correct for any finite doubles. Radii
-//! whose ratio is at most about 2^250 form a *band* and share a scale. For nu between 2^-125 and 2^125 the scale is 1,
-//! so an ordinary grid of radii needs one pass.
+//! function of the two records and the radius alone. It does not depend on other radii, on the indices of the records,
+//! on the number of threads or on the instruction set. The scale s keeps nu s between 2^-126 and 2^126 for all nu > 0.
+//! So a square overflows only if the pair is far outside of the radius, and a square that underflows is negligible. So,
+//! for any finite doubles, the predicate says whether |x - y| <= nu, up to rounding. Radii with the same scale form a
+//! *band*; their ratio is below 2^250. For nu between 2^-125 and 2^125 the scale is 1, so an ordinary grid of radii
+//! needs one pass.
 
 use std::sync::Mutex;
 
