@@ -60,7 +60,7 @@ def test_every_parameter_of_what_users_make_is_explained(module, name):
 
 def test_a_parameter_that_another_function_explains_is_explained_here_too():
     """In the source, `plan` says "As in `geometric_median`"; `help` shows the explanation."""
-    section = "resolution : float, optional\n    The smallest distance that matters."
+    section = 'resolution : float, optional\n    The smallest distance that matters. "loc_dpgd",'
     for function in (dpmedian.geometric_median, dpmedian.plan, dpmedian.k_medians, dpmedian.geometric_medians):
         assert section in inspect.getdoc(function)
     for name, function in PUBLIC.items():

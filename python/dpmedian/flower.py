@@ -198,7 +198,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             arrayrecord_key=arrayrecord_key,
             configrecord_key=configrecord_key,
         )
-        self.fraction_evaluate = 0.0  # Values that clients would report are not private.
+        self.fraction_evaluate = 0.0  # Values that clients would report have no noise.
         self.rho, self.epsilon, self.delta, self.radius = rho, epsilon, delta, radius
         self.ledger, self.neighbours, self.unit, self.clients, self.seed = ledger, neighbours, unit, clients, seed
         self.server_learning_rate = server_learning_rate
@@ -324,7 +324,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return moved(model, self.server_learning_rate * movement), self._metrics(release)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """Return None, because values that clients report are not private."""
+        """Return None, because values that clients report have no noise."""
         return None
 
     def _median(self, made: Plan, updates: NDArray[np.float64], options: dict[str, Any]) -> Release:

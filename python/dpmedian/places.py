@@ -21,13 +21,14 @@ _FACTS = ("cluster", "size", "size_sigma", "radius", "radius_km")
 class Places(Release):
     """Differentially private k-medians, and their cost.
 
-    `centers` has one center in each row, in descending order of the noisy sizes. `point` is the first center. `sizes`
-    are the noisy numbers of records nearest to each center, before its last small step. `size_sigma` is the standard
-    deviation of their noise. A size below about three `size_sigma` may be noise; then there is a note. `radii` are
-    noisy estimates of the median distance of these records from their center. They are in units of the public scales if
-    there are scales, and on the sphere in degrees of arc. `scale` is the core radius of all records, which is the
-    distance from their median within which 40 % of the records lie. All values are released. There is no confidence
-    region for a center, because the data determine which records belong to a center.
+    `centers` has one center in each row, in descending order of the noisy sizes. `point` is the first center.
+    `sizes[j]` is a noisy number: how many records were nearest to center j before the last small step of the centers.
+    `size_sigma` is the standard deviation of their noise. A size below about three `size_sigma` may be noise; then
+    there is a note. `radii` are noisy estimates of the median distance of these records from their center. They are in
+    units of the public scales if there are scales, and on the sphere in degrees of arc. `scale` is a private estimate
+    of the core radius of all records, which is the distance from their median within which 40 % of the records lie. All
+    values are released. There is no confidence region for a center, because the data determine which records belong to
+    a center.
     """
 
     centers: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
@@ -52,7 +53,7 @@ class Places(Release):
     def rows(self) -> list[dict[str, float]]:
         """One mapping for each cluster: the coordinates of its center by name, `size`, `size_sigma` and `radius`.
 
-        If a coordinate has one of these names, the other value is called "center_size" and so on. On the sphere a
+        A coordinate that has one of these names is renamed: "size" becomes "center_size", and so on. On the sphere a
         radius is in degrees of arc, and `radius_km` in kilometers on the Earth.
         """
         sphere = self.plan.parameters.geometry == "sphere"

@@ -17,9 +17,9 @@ Matrix = NDArray[np.float64]
 # of a start.
 _STARTS, _STEPS, _CANDIDATES = 40, 40, 3
 
-# Records are not at the places that stand for them, but about this far away: within a cell, and across its axes. A
-# place at the distance r from a center costs sqrt(r^2 + this^2), so that two clusters that are close to each other
-# beside their width attract two centers less than far ones.
+# A point stands for the records of a cell. These lie about this far from the point, within the cell and perpendicular
+# to the axes of the grid. So a point at the distance r from a center costs sqrt(r^2 + this^2). A second center gains
+# little if two clusters are closer to each other than about this length, and more if they are far apart.
 _AROUND = 0.3
 
 # A search ends if a step improves the cost by less than this share.
@@ -27,7 +27,8 @@ _CONVERGED = 1e-4
 
 
 def costs(distances: Vector) -> Vector:
-    """The mean distance to a center of the records around a place at this distance from the center."""
+    """The approximate mean distance between a center and the records of a cell, for each distance between the center
+    and the cell's point."""
     return np.hypot(distances, _AROUND)
 
 
@@ -41,7 +42,8 @@ def assign(points: Matrix, centers: Matrix) -> tuple[NDArray[np.intp], Vector]:
 def trimmed(weights: Vector, distances: Vector, trim: float) -> Vector:
     """The weights without the share `trim` of their sum that lies at the largest distances.
 
-    A point is left out or kept as a whole: half of a far cell would attract a center as well as the whole cell.
+    A point is left out or kept as a whole, because a far cell with half of its weight could still get a center of its
+    own.
     """
     if trim == 0.0:
         return weights
@@ -68,9 +70,9 @@ def weighted_k_medians(points: Matrix, weights: Vector, k: int, trim: float = 0.
 
 
 def _spread_out(points: Matrix, weights: Vector, k: int, rng: np.random.Generator, trim: float) -> Matrix:
-    """k points for a start. Each is the best of a few candidates.
+    """k points for a start. The first is drawn by weight. Each other point is the best of a few candidates.
 
-    Candidates are drawn with probability proportional to weight times distance.
+    Candidates are drawn with probability proportional to the trimmed weight times the cost above that of distance 0.
     """
     chosen = [int(rng.choice(len(points), p=weights / weights.sum()))]
     distances = costs(np.linalg.norm(points - points[chosen[0]], axis=1))

@@ -1,26 +1,34 @@
 //! Lower bounds on the score in a cell, from an expansion of the gradient around a point.
 //!
 //! Let B(z) = ||sum of v|| - sum of (1 - w). [`super::score`] defines v, w and h, and the score is max(0, B(z)/2). Take
-//! a point z0 and let e = z - z0 with |e| <= delta. A record at distance t from z0 in direction u belongs to one of
+//! a point z0 and let e = z - z0 with |e| <= delta. For a record x, let t = |z0 - x| and u = (z0 - x)/t. There are
 //! three cases.
 //!
 //! * *Far*, t - delta >= h and t >= 2 delta: w = 1, v is the unit vector, v(z) = u + (I - u u^T) e / t + rest. The second
 //!   derivative of the unit vector along a line is at most 2/sqrt(3) / distance^2, so
 //!   |rest| <= (delta / (t - delta))^2 / sqrt(3).
 //! * *Near*, t + delta <= h: v(z) = (t u + e)/h exactly, and w(z) >= (t + <u, e>)/h, because the norm is convex.
-//! * *Else*: v moves by at most min(2, delta/h, 2 delta/(2 t - delta)), because v is 1/h times the projection onto a
-//!   ball, which is a contraction, and unit vectors satisfy |a/|a| - b/|b|| <= 2|a - b|/(|a| + |b|). w falls by at most
-//!   w - min(1, max(0, t - delta)/h). Together they lower B by at most 2, because |v| = w.
+//! * *Else*: v moves by at most 2, because |v| <= 1. It moves by at most delta/h, because v is 1/h times the projection
+//!   of z - x onto the ball of radius h around 0, and projections are contractions. If t > delta, it also moves by at
+//!   most 2 delta/(2 t - delta): let a = z0 - x and b = z - x, so that |a| + |b| >= 2 t - delta. The move is at most
+//!   2|a - b|/(|a| + |b|). For unit vectors a/|a| and b/|b| this is a known inequality. If both a and b are shorter
+//!   than h, the move is |a - b|/h. If |b| <= h <= |a| (or with a and b exchanged), the move is |a/|a| - b r| with r =
+//!   1/h. This is convex in r, and the bound holds at both ends, r = 1/|a| and r = 1/|b|. w falls by at most w - min(1,
+//!   max(0, t - delta)/h). The part of B that depends on one record lies between -1 and 2 w - 1 <= 1, because |v| = w.
+//!   So both moves together lower B by at most 2.
 //!
-//! So B(z) >= ||G + J e|| + m + <s, e> - c, where G, J, m, s and c are sums over the records. Consider a cube of half
-//! side a around z0 + e0, and let p be the unit vector along G + J e0. On the cube, the norm is at least <p, G + J e>,
-//! which is a linear function of e. So B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
+//! So B(z) >= ||G + J e|| + m + <s, e> - c, with these sums over the records. G sums v(z0). J sums (I - u u^T)/t over
+//! far records and I/h over near ones. m sums w - 1 at z0, and s sums u/h over near records. c sums the bound on |rest|
+//! over far records, and in the third case the bound on the move of v plus that on the fall of w, or 2 if this is less.
+//! Consider a cube of half side a around z0 + e0, and let p be the unit vector along G + J e0. On the cube, the norm is
+//! at least <p, G + J e>, which is a linear function of e. So B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
 //!
-//! *Rounding.* The terms of each record, times |e|, are at most 2 and have an error of at most 2^-48. Sums run over 2^9
-//! records in a lane, 8 lanes in a block and at most 2^20 blocks, so over at most 2^32 records. The error of these sums
-//! is at most 2^-32 per record. The rounding of the score itself is at most [`ROUNDING`] units of 2^-30 per record, and
-//! one unit for the floor. Weights are at most 1 and exact, and products with weights add an error of 2^-53. The score
-//! of weighted records is rounded by at most 4 units in total. `slack` exceeds the sum of all these errors.
+//! *Rounding.* Every summand, with those of J and s multiplied by |e|, is at most 2 and has an absolute error of at
+//! most 2^-48. Sums run over 2^9 records in a lane, 8 lanes in a block and at most 2^20 blocks, so over at most 2^32
+//! records. The error of these sums is at most 2^-32 per record. Rounding changes the score itself by at most
+//! [`ROUNDING`] units of 2^-30 per record, and the floor adds one unit. Weights are at most 1 and exact, and products
+//! with weights add an error of 2^-53. The score of weighted records is rounded by at most 4 units in total. `slack`
+//! exceeds the sum of all these errors.
 
 use super::blocks::{BLOCK, map};
 use super::score::{LANES, LARGEST, ONE, ROUNDING, Records};
@@ -71,13 +79,13 @@ pub struct Expansion<const D: usize> {
     gradient: [f64; D],
     jacobian: [[f64; D]; D],
     slope: [f64; D],
-    /// Minus the mass at the center: m in the expansion.
+    /// The sum of w - 1: m in the expansion.
     offset: f64,
     /// A bound on the remainder: c in the expansion.
     pub charge: f64,
 }
 
-/// Two numbers about twice the score in a cell.
+/// A lower bound on B, which is twice the score, in a cell, and an estimate of B.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
     /// A lower bound for every finest cell in the cell.
@@ -143,7 +151,7 @@ impl<const D: usize> Expansion<D> {
     }
 }
 
-/// The contribution of a record to an expansion. The layout is the same for one to three dimensions, so that
+/// The contribution of a record to an expansion. The layout is the same for two and three dimensions, so that
 /// contributions are added as arrays.
 type Terms = [f64; 15];
 
@@ -169,7 +177,7 @@ fn terms<const D: usize, const L: usize>(difference: [[f64; L]; D], delta: f64, 
     let near: [bool; L] = std::array::from_fn(|i| t[i] + delta <= h);
     let turn = lanes(&|i| 2.0 * delta / (2.0 * t[i] - delta));
     let turn = lanes(&|i| if t[i] > delta { turn[i] } else { 2.0 });
-    // Rounded down, because t - delta may have lost all digits of the size of h if t and delta are much larger than h.
+    // If t and delta are much larger than h, the rounding error of t - delta may exceed h. So t is rounded down first.
     let least = lanes(&|i| (t[i] * (1.0 - 4.0 * f64::EPSILON) - delta).max(0.0));
     let lost = lanes(&|i| weight[i] - (least[i] / h).min(1.0));
     let charge = lanes(&|i| (turn[i].min(delta / h) + lost[i]).min(2.0));
@@ -236,7 +244,7 @@ mod tests {
     use crate::mechanism::inverse_sensitivity::lattice::Lattice;
     use crate::runtime::pulse::Silent;
 
-    /// Checks that the score of every finest cell is at least the bound from the expansion of every cell around it.
+    /// Checks that twice the score of one finest cell is at least the bound from the expansion of every cell around it.
     fn check<const D: usize>(
         data: &[[i64; D]],
         weights: Option<&[u32]>,

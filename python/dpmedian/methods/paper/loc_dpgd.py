@@ -45,7 +45,7 @@ needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace", "add_remove"})
 sized = True
 
-# The scale varies from run to run, so the effective steps are longer than the steps for the expected scale by this
+# The scale varies from run to run. In the prediction of the mean error, this counts like steps that are longer by this
 # factor. The factor was found by simulation.
 _UNEQUAL = 1.62
 
@@ -113,7 +113,7 @@ class LocDpgd(CalibratedMethod):
         ]
         if steps < self.printed_steps:
             notes.append(
-                f"fine-tuning capped at {steps} steps (the paper requires {self.printed_steps}, which is cubic in n): "
+                f"fine-tuning capped at {steps} steps (the paper requires {self.printed_steps}, in a time cubic in n): "
                 f"the noise of the average is the same, the proved bound is {self.bound:.3g} scales per record"
             )
         return tuple(notes)
@@ -122,8 +122,8 @@ class LocDpgd(CalibratedMethod):
         """Predict the error from the noise of averaged steps, and the share of runs in which localization loses the
         median.
 
-        Most lost runs end at an arbitrary point. With more rounds and in more dimensions, more of the lost runs end at
-        the border of the ball, where they raise `ReleaseFailed`.
+        Lost runs end at an arbitrary point, or at the border of the ball, where they raise `ReleaseFailed`. With more
+        rounds and in more dimensions, more of them end at the border.
         """
         d, localization = self.parameters.d, self.localization
         core_radius = core_radius or self.parameters.assumed_core_radius
@@ -147,11 +147,12 @@ class LocDpgd(CalibratedMethod):
         )
 
     def _uneven(self, core_radius: float) -> float:
-        """The probability of a far point if two fifths of the records lie somewhere else.
+        """The probability that the released point is far from the median, if two fifths of the records form a second
+        cluster.
 
         With two clusters, localization takes their distance as the scale, so the steps and the noise are too large. In
-        simulations with radii of 10 to 1000 core radii, the number of records that is needed grows with the square of
-        this distance.
+        simulations with clusters about as far apart as the public radius, of 10 to 1000 core radii, the number of
+        records that is needed grows with the square of this radius.
         """
         signal = signal_of(self.parameters, self.cost.rho)
         return within(signal, 0.3 * (self.localization.radius / core_radius) ** 2, 1.5)
