@@ -62,7 +62,7 @@ def test_groups_verify_and_so_does_their_plan(releases):
         (("keys",), {"north": 0, "<south>": 1, "nowhere": 2}, "keys must be a list"),
         (("groups", 0, "key"), "east", "the groups are not those of the keys"),
         (("seeded",), True, "nobody is protected"),
-        (("plans",), [], "the record of groups has no plan"),
+        (("plans",), [], "the audit record of groups has no plan"),
     ],
 )
 def test_what_is_wrong_with_groups_is_named(releases, place, value, wrong):

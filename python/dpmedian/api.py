@@ -237,7 +237,7 @@ def required_n(
     profile: str = "default",
     neighbours: str = "replace",
 ) -> int:
-    """The smallest n for which a plan predicts at most the given excess and the accepted probability of failure.
+    """The smallest n >= 2 with which a plan predicts at most the given excess and the accepted probability of failure.
 
     Parameters
     ----------

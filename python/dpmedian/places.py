@@ -23,12 +23,12 @@ class Places(Release):
 
     `centers` has one center in each row, in descending order of the noisy sizes. `point` is the first center.
     `sizes[j]` is a noisy number: how many records were nearest to center j before the last small step of the centers.
-    `size_sigma` is the standard deviation of their noise. A size below about three `size_sigma` may be noise; then
-    there is a note. `radii` are noisy estimates of the median distance of these records from their center. They are in
-    units of the public scales if there are scales, and on the sphere in degrees of arc. `scale` is a private estimate
-    of the core radius of all records, which is the distance from their median within which 40 % of the records lie. All
-    values are released. There is no confidence region for a center, because the data determine which records belong to
-    a center.
+    `size_sigma` is the standard deviation of the noise of each size. A size below about three `size_sigma` may be
+    noise; then there is a note. `radii` are noisy estimates of the median distance of these records from their center.
+    They are in units of the public scales if there are scales, and on the sphere in degrees of arc. `scale` is a
+    private estimate of the core radius of all records, which is the distance from their median within which 40 % of the
+    records lie. All values are released. There is no confidence region for a center, because the data determine which
+    records belong to a center.
     """
 
     centers: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))

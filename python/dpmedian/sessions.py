@@ -57,9 +57,9 @@ class SessionExceeded(ValueError):
 class QuerySession:
     """Noisy answers under one budget: `with dpmedian.session(points, rho=0.1) as s:`.
 
-    Neighbors: the relation of the session. Sensitivity: each query has the sensitivity of its statistic, which the tape
-    takes from the answer. Cost: the whole budget, charged when the block begins, for any queries. Failure: a query that
-    costs more than is left raises `SessionExceeded` and releases nothing.
+    Neighbors: the relation of the session. Sensitivity: each query has the sensitivity of its statistic. The exact
+    answer contains it, and the tape reads it there. Cost: the whole budget, charged when the block begins, for any
+    queries. Failure: a query that costs more than is left raises `SessionExceeded` and releases nothing.
 
     A dataset may have scales. Then you give points and thresholds of ranks in the units of the data. Radii, lengths and
     answers are in units of the scales.
@@ -86,7 +86,7 @@ class QuerySession:
         self._runner.__enter__()
         try:
             self._source = self._runner.weighted(source, self._parameters)
-        except BaseException as error:  # The entry of the charge gets a final state in this case, too.
+        except BaseException as error:  # Close the ledger's entry in this case, too.
             self._runner.__exit__(type(error), error, error.__traceback__)
             raise
         return self

@@ -1,4 +1,4 @@
-"""Dask collections, whose records stay in the workers."""
+"""Dask collections, whose partitions stay in the workers."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def verify_groups(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, 
 def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]], Verification]) -> Verification:
     plans, budget, cost = record["plans"], Budget.of(**record["budget"]), cost_of(record["cost"])
     if not plans:
-        raise ValueError("the record of groups has no plan")
+        raise ValueError("the audit record of groups has no plan")
     found = [verify_one(plan) for plan in plans]
     checks = [
         Check(f"plan {index}: {check.question}", tuple(f"plan {index}: {text}" for text in check.wrong))

@@ -135,7 +135,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
     """The object that a parsed record describes, according to its outcome."""
     if "plans" in record:
         raise ValueError(
-            "this is the record of groups: dpmedian.verify(record) checks it, and its entry 'groups' has their results"
+            "this is the audit record of groups: dpmedian.verify(record) checks it, and its 'groups' are the results"
         )
     try:
         plan = plan_of(record)
