@@ -146,7 +146,7 @@ def test_an_outcome_that_is_not_that_of_the_ledger_is_wrong():
     assert "a run is charged once" in wrong_of(point, ledger)
     other = Ledger(rho=4.0)
     other.charge("geometric median", "adaptive", point.cost).mark("failed", digest=point.digest)
-    assert "the record says 'released', and the ledger 'failed'" in wrong_of(point, other)
+    assert "the record says 'released', but the ledger says 'failed'" in wrong_of(point, other)
 
 
 def test_a_run_whose_end_was_not_noted_authenticates_nothing():
@@ -173,7 +173,7 @@ def test_a_record_of_an_unknown_version_is_never_silently_accepted(tmp_path, cap
 def test_a_record_of_a_former_version_has_no_digest_and_one_of_this_version_must_have_one():
     record = dpmedian.plan(3000, 2, rho=0.5).to_dict()
     del record["digest"]
-    assert "the record has no digest, and version" in wrong_of(record)
+    assert "the record has no digest, but version" in wrong_of(record)
     assert wrong_of({**record, "version": "0.1.0"}) == ""
 
 

@@ -120,7 +120,7 @@ def test_guesses_differ_and_the_cost_bounds_each():
         assert plan.cost.mu_squared <= made.cost.mu_squared
         assert plan.cost.discretization <= made.cost.discretization
     assert made.cost.delta_at(1.0) <= 1e-6
-    with pytest.raises(ValueError, match="n must have a guess for every key, and has none for 'c'"):
+    with pytest.raises(ValueError, match="n must have a guess for every key, but has none for 'c'"):
         dpmedian.plan_groups(["a", "b", "c"], 2, n={"a": 500, "b": 2000}, **BUDGET)
 
 

@@ -75,6 +75,11 @@ def test_no_error_of_fit_shows_a_value(samples, kind, neighbours):
     assert SECRET not in " ".join(shown)
 
 
+def test_the_error_of_a_cell_names_its_position_and_no_option_that_estimators_lack():
+    with pytest.raises(TypeError, match=r"points\[0, 1\] is str; correct it$"):
+        PrivateGeometricMedian(epsilon=1.0, delta=1e-6).fit([[1.0, "a"], [2.0, "b"]])
+
+
 def test_a_fit_that_fails_leaves_no_result_of_an_earlier_one():
     for estimator in (PrivateGeometricMedian(epsilon=1.0, delta=1e-6), PrivateKMedians(3, epsilon=1.0, delta=1e-6)):
         estimator.fit(np.random.default_rng(0).normal(size=(6000, 2)))
