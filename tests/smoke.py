@@ -27,6 +27,11 @@ for release in releases:
         raise SystemExit("the record of a release does not verify")
     if np.linalg.norm(release.point) > 1.0:
         raise SystemExit(f"the point {release.point} is far from the median, which is near the origin")
+# Arrays with a single element convert to numbers in some versions of numpy.
+line = points[:, :1] + 5.0
+found = [dpmedian.geometric_median(line, rho=0.5).point, dpmedian.k_medians(line, 1, rho=0.5).point[0]]
+if max(abs(float(np.ravel(point)[0]) - 5.0) for point in found) > 1.0:
+    raise SystemExit(f"medians on the line are at {found}, far from 5")
 unlocked = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 if unlocked and sys._is_gil_enabled():
     raise SystemExit("the package brought the interpreter lock back")

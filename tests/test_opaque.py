@@ -136,3 +136,19 @@ def test_noise_for_one_value_is_refused_for_a_vector():
         with pytest.raises(ValueError, match="vector of length one"):
             draw("test", exact, (1, 2**20))
         draw("test", exact.pick(0), (1, 2**20))
+
+
+class WithFloat(np.ndarray):
+    """An array that converts to a number, as arrays with one element do before numpy 2.4."""
+
+    def __float__(self):
+        return float(self[0])
+
+    def __index__(self):
+        return int(self[0])
+
+
+def test_an_array_with_one_element_is_not_taken_for_a_number():
+    theta = np.array([0.5]).view(WithFloat)
+    exact = Points(np.zeros((3, 1))).answer(Statistic("gradient", theta=theta, bits=20))
+    assert isinstance(exact, Exact)

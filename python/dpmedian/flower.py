@@ -312,6 +312,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
                 else:
                     rows = updates(replies, model, start, asked, only_there=not self._public_number)
                     release = self._median(made, rows, options)
+                    self.releases.append(release)
                     movement = release.point
         except BudgetExceeded as refused:
             log(WARNING, "aggregate_train: the model stays as it is: %s", refused)
@@ -320,7 +321,6 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             self.releases.append(failed)
             log(WARNING, "aggregate_train: round %s failed and is charged; the model stays as it is", server_round)
             return model, self._metrics(None)
-        self.releases.append(release)
         return moved(model, self.server_learning_rate * movement), self._metrics(release)
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
@@ -356,6 +356,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             center.astype(np.float32) if single and again is None else center,
             **options,
         )
+        self.releases.append(step)
         self._follow(lengths, step.size if public is None else public, options)
         length = left * self._whole_length(step.noise_std * math.sqrt(start.size))
         movement = length * step.point if again is None else again + length * step.point
@@ -364,7 +365,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
 
     def _follow(self, lengths: list[float], size: int | None, options: dict[str, Any]) -> None:
         """Track the median length of the updates by a robust step in one dimension from the public guess."""
-        if self._lengths is None or size is None:
+        if self._lengths is None or size is None or size < 2:
             return
         records = Arriving(((([np.array([x])]), WHOLE_WEIGHT) for x in lengths), 1, size, self.unit)
         seed = options["seed"]

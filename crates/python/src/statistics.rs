@@ -78,16 +78,17 @@ pub(super) fn bound(name: &str, parameters: Option<&Bound<'_, PyDict>>) -> PyRes
     Ok((Sensitivity(bound.sensitivity), bound.values))
 }
 
-/// A parameter from Python. Whole numbers are tried first, so that a float is never taken for a whole number.
+/// A parameter from Python. Arrays and lists are tried before numbers, because before numpy 2.4 an array with one
+/// element converts to a number. Whole numbers are tried before floats, so that a float is never taken for one.
 #[derive(FromPyObject)]
 enum Given<'py> {
-    Number(u64),
-    Float(f64),
     Doubles(PyReadonlyArray1<'py, f64>),
     Singles(PyReadonlyArray1<'py, f32>),
     Codes(PyReadonlyArray1<'py, u64>),
     Numbers(Vec<u64>),
     Floats(Vec<f64>),
+    Number(u64),
+    Float(f64),
 }
 
 fn as_parameters(given: Option<&Bound<'_, PyDict>>) -> PyResult<Parameters> {

@@ -309,7 +309,7 @@ class Queries:
         c, radius = self.c, self.p.radius
         likely = (c.likely_octaves, c.likely_octaves)
         if distance is not None:
-            likely = (math.log2(distance / math.sqrt(self.d)), 1.0)
+            likely = (math.log2(max(distance / math.sqrt(self.d), sys.float_info.min)), 1.0)
         elif radius is not None:
             likely = (math.log2(radius) - 0.5 * c.likely_octaves, 0.5 * c.likely_octaves)
         needed = c.needs * self.d / (self.gain * self.m) ** 2
