@@ -613,3 +613,18 @@ def test_a_minority_of_equal_records_is_left_again():
     plan = dpmedian.plan(2000, 4, epsilon=1.0, delta=1e-6)
     for seed in (20294, 20310, 20380, 20838):
         assert np.abs(released(plan, points, seed).point - 7.25).max() < 1e-9
+
+
+def test_a_distance_that_is_nearly_zero_is_a_prior_of_the_center_and_no_error(monkeypatch):
+    """Most records may be equal to the public center although the gradient shows that others are far away."""
+    asked = []
+
+    def zero(quarter):
+        asked.append(quarter)
+        return 5e-324
+
+    monkeypatch.setattr("dpmedian.methods.adaptive.start.radius_of", zero)
+    points = np.random.default_rng(0).normal(size=(4000, 300)) + 10.0
+    with contextlib.suppress(dpmedian.ReleaseFailed):
+        dpmedian.geometric_median(points, rho=0.1, method="adaptive", inference=False, seed=1, progress=False)
+    assert asked
