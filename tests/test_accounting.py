@@ -457,7 +457,7 @@ def test_arguments_that_no_double_equals_err_to_the_private_side(number: Fractio
         PrivacyCost(pure_epsilons=(number,)).pure_epsilons[0],
         PrivacyCost.pure_dp(number).pure_epsilons[0],
         PrivacyCost.bounded_range(number).bounded_ranges[0],
-        PrivacyCost().asked(number, number).epsilon,
+        PrivacyCost().requested(number, number).epsilon,
     ):
         assert type(value) is float
         assert math.nextafter(value, 0.0) < number <= value
@@ -548,7 +548,7 @@ def test_sum_is_associative_and_total_agrees(a: PrivacyCost, b: PrivacyCost, c: 
 @lawful
 @given(costs)
 def test_stored_cost_is_restored_bit_for_bit(cost: PrivacyCost) -> None:
-    asked = cost.asked(1.0, 0.0)
+    asked = cost.requested(1.0, 0.0)
     assert PrivacyCost.from_dict(asked.to_dict()) == asked
     assert PrivacyCost.from_dict(cost.to_dict()) == cost
 
@@ -712,7 +712,7 @@ def test_nothing_costs_nothing() -> None:
 def test_cost_reads_as_it_was_asked() -> None:
     cost = PrivacyCost(mu_squared=0.02)
     assert str(cost) == "rho = 0.01"
-    assert str(cost.asked(1.0, 1e-6)) == "epsilon = 1, delta = 1e-06 (rho = 0.01)"
+    assert str(cost.requested(1.0, 1e-6)) == "epsilon = 1, delta = 1e-06 (rho = 0.01)"
     assert str(cost + PrivacyCost(delta0=1e-7)) == "rho = 0.01, delta = 1e-07"
     assert str(PrivacyCost.pure_dp(2.0)) == "epsilon = 2"
 
@@ -816,7 +816,7 @@ def test_bad_budget_is_refused_by_name(arguments: dict[str, object], error: type
         (lambda: PrivacyCost(mu_squared=-1.0), ValueError, "mu_squared must be .* got -1.0"),
         (lambda: PrivacyCost(mu_squared=math.nan), ValueError, "mu_squared must be .* got nan"),
         (lambda: PrivacyCost(pure_epsilons=(1.0, math.inf)), ValueError, "pure_epsilons must be .* got inf"),
-        (lambda: PrivacyCost().asked(-1.0, None), ValueError, "epsilon must be .* got -1.0"),
+        (lambda: PrivacyCost().requested(-1.0, None), ValueError, "epsilon must be .* got -1.0"),
         (lambda: PrivacyCost().delta_at(-1.0), ValueError, "epsilon must be .* at least 0, got -1.0"),
         (lambda: PrivacyCost().epsilon_at(1.0), ValueError, r"delta must be a number in \[0, 1\), got 1.0"),
         (lambda: PrivacyCost().epsilon_at(1e-150), ValueError, "delta must be 0 or at least 1e-100, got 1e-150"),

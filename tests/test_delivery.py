@@ -186,7 +186,7 @@ def test_a_disk_that_becomes_read_only_is_refused_before_the_charge_or_loses_no_
     folder, allowed, code, left, monkeypatch, capsys
 ):
     """The ledger is written first for the charge, and then to record how the run ended."""
-    write, writes = FileStore._write_beside, itertools.count()
+    write, writes = FileStore._write_copy, itertools.count()
 
     def read_only(*arguments):
         if next(writes) >= allowed:
@@ -194,7 +194,7 @@ def test_a_disk_that_becomes_read_only_is_refused_before_the_charge_or_loses_no_
         return write(*arguments)
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(FileStore, "_write_beside", read_only)
+    monkeypatch.setattr(FileStore, "_write_copy", read_only)
     assert (main(RELEASE[3:]), states(folder)) == (code, left)
     out, err = capsys.readouterr()
     assert "Read-only file system" in err

@@ -127,7 +127,7 @@ def test_no_two_branches_gain_by_adaptivity(composition: str, e: float) -> None:
 
 def asked(epsilon: float, delta: float) -> PrivacyCost:
     rho = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), Budget.of(epsilon, delta))
-    return PrivacyCost(mu_squared=2 * rho).asked(epsilon, delta)
+    return PrivacyCost(mu_squared=2 * rho).requested(epsilon, delta)
 
 
 def test_pairs_may_be_chosen_adaptively() -> None:

@@ -31,7 +31,7 @@ from dpmedian.warning import ConversionWarning
 def gaussian(epsilon: float, delta: float) -> PrivacyCost:
     """A Gaussian release that uses up the pair."""
     rho = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), Budget.of(epsilon, delta))
-    return PrivacyCost(mu_squared=2 * rho).asked(epsilon, delta)
+    return PrivacyCost(mu_squared=2 * rho).requested(epsilon, delta)
 
 
 def concentrated(rho: float) -> PrivacyCost:
@@ -120,8 +120,8 @@ def test_gaussian_releases_compose_better_than_their_pairs() -> None:
 def test_pairs_that_add_up_to_the_budget_always_fit() -> None:
     """Neither bound on this mixture is exact, but basic composition of the two pairs is a bound, too."""
     many = PrivacyCost(bounded_ranges=(0.05,) * 200)
-    many = many.asked(many.epsilon_at(1e-6), 1e-6)
-    pure = PrivacyCost.pure_dp(2.0).asked(2.0, 0.0)
+    many = many.requested(many.epsilon_at(1e-6), 1e-6)
+    pure = PrivacyCost.pure_dp(2.0).requested(2.0, 0.0)
     assert many.epsilon is not None
     budget = Budget.of(many.epsilon + 2.0, 1e-6)
     assert not budget.fits(many + pure)
@@ -132,7 +132,7 @@ def test_pairs_that_add_up_to_the_budget_always_fit() -> None:
         assert ledger.remaining == 0.0
         # A pair that the cost does not satisfy is ignored.
         with pytest.raises(BudgetExceeded):
-            Ledger(epsilon=1.0, delta=1e-6, composition=composition).check(concentrated(5.0).asked(1.0, 1e-6))
+            Ledger(epsilon=1.0, delta=1e-6, composition=composition).check(concentrated(5.0).requested(1.0, 1e-6))
 
 
 def test_budget_without_delta_refuses_gaussians_and_says_why() -> None:
@@ -342,7 +342,7 @@ def test_file_is_readable_and_restores_every_bit(tmp_path: Path) -> None:
     ledger = Ledger(epsilon=3, delta=1e-6, path=path)
     cost = (
         PrivacyCost.gaussian(3, 2**31 + 7, 5, 11) + PrivacyCost.pure_dp(0.1) + PrivacyCost.bounded_range(1 / 3)
-    ).asked(1.0, 1e-7)
+    ).requested(1.0, 1e-7)
     ledger.charge("Zürich homes", "loc_cutting_plane", cost).mark("released")
     stored = json.loads(path.read_text(encoding="utf-8"))
     assert stored["format"] == "dpmedian ledger 3"
@@ -898,7 +898,7 @@ def test_accountant_is_charged_a_true_pair_for_a_cost_in_rho() -> None:
 
 def test_accountant_is_not_charged_a_pair_the_cost_exceeds() -> None:
     accountant = Accountant(math.inf, 1.0)
-    as_ledger(accountant).charge("a", "adaptive", concentrated(5.0).asked(1.0, 1e-6))
+    as_ledger(accountant).charge("a", "adaptive", concentrated(5.0).requested(1.0, 1e-6))
     assert accountant.spends[0][0] > 10.0
 
 

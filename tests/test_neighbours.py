@@ -36,7 +36,7 @@ costs = st.builds(
 
 def test_defaults_are_not_stored_and_the_others_are() -> None:
     assert PrivacyCost(mu_squared=0.5).to_dict() == {"mu_squared": 0.5}
-    cost = PrivacyCost(mu_squared=0.5, neighbours="add_remove", unit="user").asked(1.0, 0.0)
+    cost = PrivacyCost(mu_squared=0.5, neighbours="add_remove", unit="user").requested(1.0, 0.0)
     stored = json.loads(json.dumps(cost.to_dict()))
     assert stored == {"mu_squared": 0.5, "epsilon": 1.0, "delta": 0.0, "neighbours": "add_remove", "unit": "user"}
     assert PrivacyCost.from_dict(stored) == cost
@@ -78,7 +78,7 @@ def test_costs_of_different_relations_or_units_do_not_add_up(add: Callable[..., 
 @lawful
 @given(costs)
 def test_relation_and_unit_survive(cost: PrivacyCost) -> None:
-    for derived in (cost + cost, cost.asked(1.0, 1e-6), cost.for_group(3), PrivacyCost.from_dict(cost.to_dict())):
+    for derived in (cost + cost, cost.requested(1.0, 1e-6), cost.for_group(3), PrivacyCost.from_dict(cost.to_dict())):
         assert (derived.neighbours, derived.unit) == (cost.neighbours, cost.unit)
 
 
@@ -92,7 +92,7 @@ def test_a_cost_says_for_whom_it_holds() -> None:
 
 
 def test_group_of_k_units() -> None:
-    cost = PrivacyCost(1.0, 1e-9, (0.5,), (0.25,), neighbours="add_remove").asked(1.0, 1e-6)
+    cost = PrivacyCost(1.0, 1e-9, (0.5,), (0.25,), neighbours="add_remove").requested(1.0, 1e-6)
     group = cost.for_group(3, unit="user")
     assert group == PrivacyCost(9.0, 1e-9, (1.5,), (0.75,), neighbours="add_remove", unit="user")
     assert cost.for_group(1) == cost

@@ -28,7 +28,7 @@ def cost_of(share):
     if "rho" in share:
         return PrivacyCost.gaussian(2.0**32, 2.0**32 / math.sqrt(2.0 * share["rho"]) * (1.0 + 1e-9), 2)
     if share.get("delta"):
-        return PrivacyCost.pure_dp(share["epsilon"]).asked(share["epsilon"], share["delta"])
+        return PrivacyCost.pure_dp(share["epsilon"]).requested(share["epsilon"], share["delta"])
     return PrivacyCost.pure_dp(share["epsilon"])
 
 

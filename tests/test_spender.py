@@ -64,7 +64,7 @@ def test_questions_that_a_search_did_not_ask_are_not_paid():
     def search(made: Gaussian, tape: Tape) -> Found[int]:
         for _ in range(4):
             one(made, tape)
-        return Found(3, asked=4)
+        return Found(3, queries=4)
 
     assert spender.search(kind, 0.1, search) == 3
     assert spender.spent == pytest.approx(0.04, rel=1e-6)
@@ -89,10 +89,10 @@ def test_the_checks_of_the_cap_are_no_asserts(monkeypatch):
         spender.release(search, 0.1, one)
     for asked in (-1, 11):
         with pytest.raises(RuntimeError, match="reports"):
-            spender.search(search, 0.01, lambda made, tape, asked=asked: Found(3, asked=asked))
+            spender.search(search, 0.01, lambda made, tape, asked=asked: Found(3, queries=asked))
     monkeypatch.setattr(Spender, "affordable", lambda self, offer, rho: rho)
     with pytest.raises(RuntimeError, match="would exceed the cap"):
-        spender.search(search, 0.6, lambda made, tape: Found(one(made, tape), asked=1))
+        spender.search(search, 0.6, lambda made, tape: Found(one(made, tape), queries=1))
     assert not tape.entries()
 
 

@@ -277,18 +277,18 @@ def plot_plan(plan: Plan, ax: Any = None) -> Any:
     if curves is None:
         raise ValueError(f"method {plan.method!r} predicts no error without data, so there is nothing to draw")
     ax = axes_of(ax)
-    budget, asked = plan.parameters.budget, curves.asked
-    values = asked * np.geomspace(1 / 8, 8, 13)
+    budget, amount = plan.parameters.budget, curves.amount
+    values = amount * np.geomspace(1 / 8, 8, 13)
     for n, color in zip(curves.sizes, _LINES, strict=True):
         # The value is None if no plan is possible or if its release would probably fail. The line then has a gap.
         errors = np.array([curves.predicted(n, value) for value in values], dtype=np.float64)
         ax.plot(values, errors, color=color, linewidth=2, label=f"n = {n:,}")
     if plan.n is not None:
         label = f"this plan: {curves.here:.2g}"
-        ax.plot([asked], [curves.here], "o", markersize=9, color=INK, label=label, zorder=3)
+        ax.plot([amount], [curves.here], "o", markersize=9, color=INK, label=label, zorder=3)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ticks = asked * 2.0 ** np.arange(-3, 4)
+    ticks = amount * 2.0 ** np.arange(-3, 4)
     ax.set_xticks(ticks, [f"{tick:.3g}" for tick in ticks])
     ax.minorticks_off()
     ax.set_xlabel(f"{budget.measure}" + (f" (delta = {budget.delta:.3g})" if budget.delta else ""))

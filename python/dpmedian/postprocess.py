@@ -108,19 +108,19 @@ def spikes(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
     """
     d, edge = len(matrix), semicircle(noise, len(matrix))
     mean, basis = float(np.trace(matrix)) / d, np.empty((min(_LANCZOS, d), d))
-    main, beside = np.zeros(len(basis)), np.zeros(len(basis))
+    diagonal, off_diagonal = np.zeros(len(basis)), np.zeros(len(basis))
     vector = np.random.default_rng(0).normal(size=d)
     for j in range(len(basis)):
         basis[j] = vector / np.linalg.norm(vector)
         vector = matrix @ basis[j] - mean * basis[j]
-        main[j] = vector @ basis[j]
+        diagonal[j] = vector @ basis[j]
         for _ in range(2):
             vector = vector - (basis[: j + 1] @ vector) @ basis[: j + 1]
-        beside[j] = np.linalg.norm(vector)
-        if beside[j] <= 1e-10 * edge:
-            basis, main, beside = basis[: j + 1], main[: j + 1], beside[: j + 1]
+        off_diagonal[j] = np.linalg.norm(vector)
+        if off_diagonal[j] <= 1e-10 * edge:
+            basis, diagonal, off_diagonal = basis[: j + 1], diagonal[: j + 1], off_diagonal[: j + 1]
             break
-    found, turned = np.linalg.eigh(np.diag(main) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1))
+    found, turned = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1))
     spike = np.abs(found) > _BEYOND_EDGE * edge
     beyond = _taken_off(found[spike], edge)
     others = np.full(d - len(beyond), -beyond.sum() / max(d - len(beyond), 1))

@@ -411,7 +411,7 @@ def session(
         raise ValueError("a session has Gaussian noise, which gives no pure differential privacy: pass delta, too")
     require_fit(data, parameters)
     cost = Gaussian.cap(calibrate(lambda part: Gaussian.cap(part, _NUMBERS_MAX), budget), _NUMBERS_MAX)
-    cost = replace(cost.asked(budget.epsilon, budget.delta), neighbours=parameters.neighbours, unit=parameters.unit)
+    cost = replace(cost.requested(budget.epsilon, budget.delta), neighbours=parameters.neighbours, unit=parameters.unit)
     return QuerySession(data, parameters, Session(cost, method="session", name=name, ledger=ledger, seed=seed))
 
 

@@ -287,14 +287,14 @@ def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float
         points: NDArray[np.float64] = validate_data(estimator, samples, dtype=np.float64, **options)
         return points
     except (ValueError, TypeError, OverflowError) as error:
-        told = str(error)
-        if "\narray=" not in told and any(safe in told for safe in _SAFE):
+        message = str(error)
+        if "\narray=" not in message and any(safe in message for safe in _SAFE):
             raise
         kind = type(error) if isinstance(error, (ValueError, TypeError)) else ValueError
-    if "Complex data not supported" in told:
+    if "Complex data not supported" in message:
         raise ValueError("Complex data not supported") from None
-    if "Reshape your data" in told:
-        first = told.partition("\n")[0].rstrip(":")
+    if "Reshape your data" in message:
+        first = message.partition("\n")[0].rstrip(":")
         raise ValueError(
             f"{first}. Reshape your data either using array.reshape(-1, 1) if your data has a single feature or "
             "array.reshape(1, -1) if it contains a single sample."

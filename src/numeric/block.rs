@@ -54,26 +54,26 @@ impl<'a, T: Coordinate> Block<'a, T> {
 
 /// Contiguous records of either precision. Kernels take this type, so that large kernels are compiled only once.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Lying<'a> {
+pub(crate) enum AnyBlock<'a> {
     /// Doubles, which kernels compute with.
     Doubles(Block<'a, f64>),
     /// Singles, which the kernel widens.
     Singles(Block<'a, f32>),
 }
 
-impl<'a> From<Block<'a, f64>> for Lying<'a> {
+impl<'a> From<Block<'a, f64>> for AnyBlock<'a> {
     fn from(block: Block<'a, f64>) -> Self {
         Self::Doubles(block)
     }
 }
 
-impl<'a> From<Block<'a, f32>> for Lying<'a> {
+impl<'a> From<Block<'a, f32>> for AnyBlock<'a> {
     fn from(block: Block<'a, f32>) -> Self {
         Self::Singles(block)
     }
 }
 
-impl<'a> Lying<'a> {
+impl<'a> AnyBlock<'a> {
     /// The number of records.
     #[inline(always)]
     pub(crate) fn n(self) -> usize {

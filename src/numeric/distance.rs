@@ -1,7 +1,7 @@
 //! Distances in doubles, with the same bits on every instruction set. Sums over coordinates run in eight lanes, which
 //! are added in a fixed order. Values whose squares would overflow or underflow are scaled first.
 
-use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::block::{AnyBlock, Block, Coordinate};
 #[cfg(test)]
 use crate::numeric::dispatch::portable;
 use crate::numeric::dispatch::{Kernel, vectorised};
@@ -159,11 +159,11 @@ pub(crate) fn sum_lanes([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
 }
 
 /// The distances of a block from theta.
-pub(crate) fn distances<'a>(block: impl Into<Lying<'a>>, theta: &'a [f64]) -> Vec<f64> {
+pub(crate) fn distances<'a>(block: impl Into<AnyBlock<'a>>, theta: &'a [f64]) -> Vec<f64> {
     by_dimension(theta.len(), Distances(block.into(), theta))
 }
 
-struct Distances<'a>(Lying<'a>, &'a [f64]);
+struct Distances<'a>(AnyBlock<'a>, &'a [f64]);
 
 impl Kernel for Few<Distances<'_>> {
     type Output = Vec<f64>;
@@ -190,15 +190,15 @@ impl Kernel for Many<Distances<'_>> {
         let Distances(block, theta) = self.0;
         let mut distances = vec![0.0; block.n()];
         match block {
-            Lying::Doubles(block) => many_distances(block, theta, &mut distances),
-            Lying::Singles(block) => many_distances(block, theta, &mut distances),
+            AnyBlock::Doubles(block) => many_distances(block, theta, &mut distances),
+            AnyBlock::Singles(block) => many_distances(block, theta, &mut distances),
         }
         distances
     }
 }
 
 #[inline(always)]
-fn few_distances<const D: usize>(block: Lying<'_>, theta: &[f64], distances: &mut [f64]) {
+fn few_distances<const D: usize>(block: AnyBlock<'_>, theta: &[f64], distances: &mut [f64]) {
     let theta: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut buffer, mut differences) = ([[0.0; D]; READ], [Row([0.0; GROUP]); D]);
     for (index, slots) in distances.chunks_mut(READ).enumerate() {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::numeric::block::{Block, Lying};
+use crate::numeric::block::{AnyBlock, Block};
 use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{COORDINATES_PER_BEAT, Interrupted, Pulse};
@@ -109,21 +109,21 @@ fn sum_classes(
 }
 
 /// [`sum_records`] for kernels that widen singles themselves, so that no block is loaded for them.
-pub(crate) fn sum_lying(
+pub(crate) fn sum_any_records(
     points: &Points<'_>,
     coordinates: usize,
     per_block: usize,
     size: usize,
     pulse: &mut dyn Pulse,
-    add: impl Fn(&mut [i64], Lying<'_>) + Sync,
+    add: impl Fn(&mut [i64], AnyBlock<'_>) + Sync,
 ) -> Result<Vec<i128>, Interrupted> {
     if points.weighting().is_some() || points.singles(0..0).is_none() {
         return sum_records(points, coordinates, per_block, size, pulse, |total, block| {
-            add(total, Lying::Doubles(block));
+            add(total, AnyBlock::Doubles(block));
         });
     }
     sum_blocks(points.n(), coordinates, per_block, size, pulse, |total, records| {
-        add(total, Lying::Singles(points.singles(records).expect("they lie as singles")));
+        add(total, AnyBlock::Singles(points.singles(records).expect("they lie as singles")));
     })
 }
 

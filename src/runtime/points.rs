@@ -257,8 +257,8 @@ impl<'a> Points<'a> {
     /// Some records for a kernel: in place, or loaded into `scratch`.
     pub(crate) fn block<'s>(&'s self, records: Range<usize>, scratch: &'s mut Vec<f64>) -> Block<'s> {
         let (d, n) = (self.d(), records.len());
-        if let Some(lying) = self.in_place(records.clone()) {
-            return Block::new(lying, d, n);
+        if let Some(block) = self.in_place(records.clone()) {
+            return Block::new(block, d, n);
         }
         scratch.resize(n * d, 0.0);
         self.load(records, scratch);
@@ -268,8 +268,8 @@ impl<'a> Points<'a> {
     /// Some records in place, if they are stored as singles.
     pub(crate) fn singles(&self, records: Range<usize>) -> Option<Block<'_, f32>> {
         let (d, n) = (self.d(), records.len());
-        let lying = if self.admitted.admission.is_some() { None } else { self.table.singles(records) };
-        lying.map(|lying| Block::new(lying, d, n))
+        let block = if self.admitted.admission.is_some() { None } else { self.table.singles(records) };
+        block.map(|block| Block::new(block, d, n))
     }
 
     /// All records side by side, for kernels that need them at once: in place, or a copy.
@@ -388,7 +388,7 @@ mod tests {
     fn doubles_are_read_where_they_lie_unless_one_of_them_must_be_changed() {
         let mut points = DMatrix::from_element(3, 40_000, 2.5);
         let admitted = Points::admit(&points, None, None, &mut Silent).unwrap();
-        assert!(matches!(admitted.dense().coordinates, Cow::Borrowed(lying) if std::ptr::eq(lying, points.as_slice())));
+        assert!(matches!(admitted.dense().coordinates, Cow::Borrowed(block) if std::ptr::eq(block, points.as_slice())));
         let mut scratch = Vec::new();
         assert!(std::ptr::eq(&admitted.block(7..9, &mut scratch).coordinates()[0], &points[(0, 7)]));
         assert!(scratch.is_empty());

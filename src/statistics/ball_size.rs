@@ -5,19 +5,19 @@
 //! With weights, a record contributes either 0 or its weight, which lies between 0 and 1. ∎
 
 use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius, on_lattice};
-use crate::numeric::block::Lying;
+use crate::numeric::block::AnyBlock;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::{records_per_block, sum_lying};
+use crate::runtime::parallel_fold::{records_per_block, sum_any_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 struct Inside<'a> {
-    block: Lying<'a>,
+    block: AnyBlock<'a>,
     theta: &'a [f64],
     radius: f64,
 }
@@ -71,7 +71,7 @@ impl Statistic for BallSize {
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        let count = sum_lying(points, d, records_per_block(d), 1, pulse, |total, block| {
+        let count = sum_any_records(points, d, records_per_block(d), 1, pulse, |total, block| {
             total[0] += dispatch::vectorised(Inside { block, theta, radius });
         })?;
         Ok(Exact::vector(on_lattice(count, self.bits), self.sensitivity()))

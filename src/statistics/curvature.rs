@@ -11,14 +11,14 @@
 //! at most 1. ∎
 
 use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius};
-use crate::numeric::block::Lying;
+use crate::numeric::block::AnyBlock;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::{records_per_block, sum_lying};
+use crate::runtime::parallel_fold::{records_per_block, sum_any_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -54,7 +54,7 @@ impl Curvature {
 
 /// The sum of a block's contributions, in units of 2^-20.
 struct BlockCurvature<'a> {
-    block: Lying<'a>,
+    block: AnyBlock<'a>,
     theta: &'a [f64],
     radius: f64,
 }
@@ -100,7 +100,7 @@ impl Statistic for Curvature {
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted> {
         let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        let sum = sum_lying(points, d, records_per_block(d), 1, pulse, |total, block| {
+        let sum = sum_any_records(points, d, records_per_block(d), 1, pulse, |total, block| {
             total[0] += dispatch::vectorised(BlockCurvature { block, theta, radius });
         })?;
         Ok(Exact::vector(vec![sum[0] << (self.bits - CONTRIBUTION_BITS)], self.sensitivity()))

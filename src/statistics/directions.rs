@@ -35,7 +35,7 @@
 //! by at most s in all. ∎
 
 use super::second_moments::{
-    Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
+    Companion, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
     scale_triangle, vector_rounding,
 };
 use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_weight};
@@ -43,7 +43,7 @@ use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::sum_lying;
+use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -106,9 +106,9 @@ impl Statistic for GradientAndDirections {
         let (d, theta) = (points.d(), self.theta.as_slice());
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
         let (per_block, size) = (records_per_block(points.n(), d), d + entries(d));
-        let mut total = sum_lying(points, coordinates(d), per_block, size, pulse, |total, block| {
+        let mut total = sum_any_records(points, coordinates(d), per_block, size, pulse, |total, block| {
             let (sum, triangle) = total.split_at_mut(d);
-            add_block(block, theta, Beside::Gradient(sum), triangle);
+            add_block(block, theta, Companion::Gradient(sum), triangle);
         })?;
         total[..d].iter_mut().for_each(|entry| *entry <<= FACTOR_BITS);
         scale_triangle(&mut total[d..], d, self.weight);

@@ -13,14 +13,14 @@
 
 use super::target::Target;
 use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic};
-use crate::numeric::block::Lying;
+use crate::numeric::block::AnyBlock;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::{finite, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::{cumulative, records_per_block, sum_lying};
+use crate::runtime::parallel_fold::{cumulative, records_per_block, sum_any_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -75,7 +75,7 @@ const WINDOW: usize = 128;
 
 /// Counts the records of a block in their quarter octaves.
 struct QuarterOctaves<'a> {
-    block: Lying<'a>,
+    block: AnyBlock<'a>,
     theta: &'a [f64],
     counts: &'a mut [i64],
 }
@@ -108,7 +108,7 @@ impl Kernel for QuarterOctaves<'_> {
 fn bucket_counts(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
     let d = points.d();
     assert_eq!(theta.len(), d, "theta has another dimension than the points");
-    sum_lying(points, d, records_per_block(d), BUCKETS, pulse, |counts, block| {
+    sum_any_records(points, d, records_per_block(d), BUCKETS, pulse, |counts, block| {
         dispatch::vectorised(QuarterOctaves { block, theta, counts });
     })
 }
@@ -229,7 +229,7 @@ mod tests {
     fn the_same_counts_on_every_instruction_set() {
         let points = DMatrix::from_fn(11, 100, |i, j| ((i * 31 + j * 17) % 101) as f64 * 0.37);
         let theta = [3.3; 11];
-        let block = Lying::from(Block::new(points.as_slice(), 11, 100));
+        let block = AnyBlock::from(Block::new(points.as_slice(), 11, 100));
         let mut counts = [vec![0; BUCKETS], vec![0; BUCKETS]];
         let [here, there] = &mut counts;
         dispatch::portable(QuarterOctaves { block, theta: &theta, counts: here });

@@ -16,7 +16,7 @@
 //! of the records; both are made finite when a query or a dataset is created. ∎
 
 use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits};
-use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::block::{Block, Coordinate, AnyBlock};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
     Few, GROUP, LARGE, Many, READ, Row, SMALL, all_usual, by_dimension, difference, side_by_side, squared_distance,
@@ -26,7 +26,7 @@ use crate::numeric::float_scale::{finite, rescale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::sum_lying;
+use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -71,7 +71,7 @@ impl Gradient {
         let (d, n) = (points.d(), points.n());
         let (theta, bits) = (self.theta.as_slice(), self.bits);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
-        sum_lying(points, d, records_per_block(n, d), d, pulse, |total, block| {
+        sum_any_records(points, d, records_per_block(n, d), d, pulse, |total, block| {
             by_dimension(d, BlockGradient { block, theta, bits, total });
         })
     }
@@ -129,7 +129,7 @@ fn records_per_block(n: usize, d: usize) -> usize {
 /// an integer, are the bits of the rounder plus the number of lattice units. The kernel sums these integers in any
 /// order and subtracts the bits of the rounder at the end. Integer wrap-around cancels.
 struct BlockGradient<'a> {
-    block: Lying<'a>,
+    block: AnyBlock<'a>,
     theta: &'a [f64],
     bits: u32,
     total: &'a mut [i64],
@@ -162,15 +162,15 @@ impl Kernel for Many<BlockGradient<'_>> {
     fn run(self) {
         let BlockGradient { block, theta, bits, total } = self.0;
         match block {
-            Lying::Doubles(block) => many(block, theta, rounder(bits), total),
-            Lying::Singles(block) => many(block, theta, rounder(bits), total),
+            AnyBlock::Doubles(block) => many(block, theta, rounder(bits), total),
+            AnyBlock::Singles(block) => many(block, theta, rounder(bits), total),
         }
     }
 }
 
 /// Processes a group of records at a time: each SIMD lane holds another record.
 #[inline(always)]
-fn few<const D: usize>(block: Lying<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
+fn few<const D: usize>(block: AnyBlock<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut differences, mut inverses) = ([Row([0.0; GROUP]); D], Row([0.0; GROUP]));
     let (mut sums, mut summed) = ([Row([0; GROUP]); D], 0);

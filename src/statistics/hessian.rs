@@ -38,7 +38,7 @@
 
 use super::curvature::CONTRIBUTION_BITS;
 use super::second_moments::{
-    Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, fixed, records_per_block,
+    Companion, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, fixed, records_per_block,
     scale_triangle, vector_rounding,
 };
 use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_radius, checked_weight};
@@ -46,7 +46,7 @@ use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::sum_lying;
+use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -119,8 +119,8 @@ impl Statistic for Hessian {
         let (d, theta, radius) = (points.d(), self.theta.as_slice(), self.radius);
         assert_eq!(theta.len(), d, "theta has another dimension than the points");
         let (per_block, size) = (records_per_block(points.n(), d), 1 + entries(d));
-        let mut total = sum_lying(points, coordinates(d), per_block, size, pulse, |total, block| {
-            total[0] += add_block(block, theta, Beside::Curvature { radius }, &mut total[1..]);
+        let mut total = sum_any_records(points, coordinates(d), per_block, size, pulse, |total, block| {
+            total[0] += add_block(block, theta, Companion::Curvature { radius }, &mut total[1..]);
         })?;
         total[0] *= fixed(self.weight) << (PRODUCT_BITS - CONTRIBUTION_BITS);
         scale_triangle(&mut total[1..], d, 1.0);

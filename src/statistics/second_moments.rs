@@ -37,7 +37,7 @@ use std::ops::RangeInclusive;
 use super::BadParameter;
 use super::curvature::contribution;
 use super::gradient::{self, add_sums, add_units, rounder};
-use crate::numeric::block::{Block, Coordinate, Lying};
+use crate::numeric::block::{AnyBlock, Block, Coordinate};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
     FEW, Few, GROUP, Many, READ, Row, all_usual, by_dimension, difference, distances, opaque, side_by_side,
@@ -162,14 +162,14 @@ pub(super) fn fixed(factor: f64) -> i128 {
 }
 
 /// The quantity that is summed in addition to the products.
-pub(super) enum Beside<'a> {
+pub(super) enum Companion<'a> {
     /// The sum of unit vectors, in units of 2^-40, as in [`super::gradient`]. It is added to this vector.
     Gradient(&'a mut [i64]),
     /// The curvature. The products then have weights that depend on this radius.
     Curvature { radius: f64 },
 }
 
-impl Beside<'_> {
+impl Companion<'_> {
     fn radius(&self) -> Option<f64> {
         match self {
             Self::Gradient(_) => None,
@@ -180,15 +180,15 @@ impl Beside<'_> {
 
 /// Adds the products of a block's integer vectors to the upper triangle, row by row. Returns the contribution of the
 /// records to the curvature, in units of 2^-20, or 0 without a radius.
-pub(super) fn add_block(block: Lying<'_>, theta: &[f64], beside: Beside<'_>, total: &mut [i64]) -> i64 {
-    by_dimension(theta.len(), BlockMoments { block, theta, beside, total })
+pub(super) fn add_block(block: AnyBlock<'_>, theta: &[f64], companion: Companion<'_>, total: &mut [i64]) -> i64 {
+    by_dimension(theta.len(), BlockMoments { block, theta, companion, total })
 }
 
 /// The work of [`add_block`].
 struct BlockMoments<'a> {
-    block: Lying<'a>,
+    block: AnyBlock<'a>,
     theta: &'a [f64],
-    beside: Beside<'a>,
+    companion: Companion<'a>,
     total: &'a mut [i64],
 }
 
@@ -202,8 +202,8 @@ impl Kernel for Few<BlockMoments<'_>> {
 
     #[inline(always)]
     fn run_fused(self) -> i64 {
-        let BlockMoments { block, theta, beside, total } = self.0;
-        with_dimension!(theta.len(), few, (block, theta, beside, total))
+        let BlockMoments { block, theta, companion, total } = self.0;
+        with_dimension!(theta.len(), few, (block, theta, companion, total))
     }
 }
 
@@ -214,20 +214,20 @@ impl Kernel for Many<BlockMoments<'_>> {
 
     #[inline(always)]
     fn run(self) -> i64 {
-        let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<false, 4, 1, 2>(block, theta, &mut beside, total)
+        let BlockMoments { block, theta, mut companion, total } = self.0;
+        many::<false, 4, 1, 2>(block, theta, &mut companion, total)
     }
 
     #[inline(always)]
     fn run_fused(self) -> i64 {
-        let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<true, 4, 1, 2>(block, theta, &mut beside, total)
+        let BlockMoments { block, theta, mut companion, total } = self.0;
+        many::<true, 4, 1, 2>(block, theta, &mut companion, total)
     }
 
     #[inline(always)]
     fn run_wide(self) -> i64 {
-        let BlockMoments { block, theta, mut beside, total } = self.0;
-        many::<true, 8, TOGETHER, 8>(block, theta, &mut beside, total)
+        let BlockMoments { block, theta, mut companion, total } = self.0;
+        many::<true, 8, TOGETHER, 8>(block, theta, &mut companion, total)
     }
 }
 
@@ -268,7 +268,7 @@ fn nearest(x: f64) -> f64 {
 /// coordinate by coordinate. If D is odd, the last coordinate of the last tiles is padding and equals zero. Returns the
 /// curvature.
 #[inline(always)]
-fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, total: &mut [i64]) -> i64 {
+fn few<const D: usize>(block: AnyBlock<'_>, theta: &[f64], mut companion: Companion<'_>, total: &mut [i64]) -> i64 {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
     let (mut differences, mut squares) = ([Row([0.0; GROUP]); D], Row([0.0; GROUP]));
     let mut vectors = [Row([0.0; GROUP]); FEW];
@@ -276,14 +276,14 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
     let mut tiles = [Tile([[[0.0; LANES]; TILE]; TILE]); TILES];
     let (one, unit) = (f64::from(vector_bits(D)).exp2(), (-f64::from(vector_bits(D))).exp2());
     let (mut units, mut summed, rounder) = ([Row([0; GROUP]); D], 0, rounder(PRODUCT_BITS));
-    let (radius, mut curvature, mut buffer) = (beside.radius(), 0, [[0.0; D]; READ]);
+    let (radius, mut curvature, mut buffer) = (companion.radius(), 0, [[0.0; D]; READ]);
     for first in (0..block.n()).step_by(READ) {
         let (groups, rest) = block.records_from(first, &mut buffer).as_chunks::<GROUP>();
         for group in groups {
             side_by_side(group, coordinates, &mut differences, &mut squares.0);
             if !all_usual(&squares.0) {
                 let group = Block::new(group.as_flattened(), D, GROUP);
-                curvature += singles(group, theta, &mut beside, total);
+                curvature += singles(group, theta, &mut companion, total);
                 continue;
             }
             let group = opaque(GROUP);
@@ -313,7 +313,7 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
             }
         }
         if !rest.is_empty() {
-            curvature += singles(Block::new(rest.as_flattened(), D, rest.len()), theta, &mut beside, total);
+            curvature += singles(Block::new(rest.as_flattened(), D, rest.len()), theta, &mut companion, total);
         }
     }
     let mut tile = tiles.iter();
@@ -329,7 +329,7 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
             }
         }
     }
-    if let Beside::Gradient(gradient) = beside {
+    if let Companion::Gradient(gradient) = companion {
         add_sums(gradient, &units, summed, rounder);
     }
     curvature
@@ -338,8 +338,8 @@ fn few<const D: usize>(block: Lying<'_>, theta: &[f64], mut beside: Beside<'_>, 
 /// Sums the products of records that are not part of a whole group, and of groups with a distance outside of [`USUAL`].
 /// Such records are rare, so this function is not compiled for every dimension.
 #[inline(never)]
-fn singles(block: Block<'_>, theta: &[f64], beside: &mut Beside<'_>, total: &mut [i64]) -> i64 {
-    many::<false, 4, 1, 2>(block.into(), theta, beside, total)
+fn singles(block: Block<'_>, theta: &[f64], companion: &mut Companion<'_>, total: &mut [i64]) -> i64 {
+    many::<false, 4, 1, 2>(block.into(), theta, companion, total)
 }
 
 /// Sums of products: [`LANES`] partial sums for each pair of coordinates, aligned like a row.
@@ -370,23 +370,23 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
 /// panel are multiplied by all coordinates of PANELS panels.
 #[inline(always)]
 fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DOUBLE: usize>(
-    block: Lying<'_>,
+    block: AnyBlock<'_>,
     theta: &[f64],
-    beside: &mut Beside<'_>,
+    companion: &mut Companion<'_>,
     total: &mut [i64],
 ) -> i64 {
-    let (d, n, radius) = (theta.len(), block.n(), beside.radius());
+    let (d, n, radius) = (theta.len(), block.n(), companion.radius());
     let (singles, curvature) = match block {
-        Lying::Doubles(block) => vectors(block, theta, radius),
-        Lying::Singles(block) => vectors(block, theta, radius),
+        AnyBlock::Doubles(block) => vectors(block, theta, radius),
+        AnyBlock::Singles(block) => vectors(block, theta, radius),
     };
     if n == 0 || d == 0 {
         return curvature;
     }
-    if let Beside::Gradient(gradient) = beside {
+    if let Companion::Gradient(gradient) = companion {
         match block {
-            Lying::Doubles(block) => gradient::many(block, theta, rounder(PRODUCT_BITS), gradient),
-            Lying::Singles(block) => gradient::many(block, theta, rounder(PRODUCT_BITS), gradient),
+            AnyBlock::Doubles(block) => gradient::many(block, theta, rounder(PRODUCT_BITS), gradient),
+            AnyBlock::Singles(block) => gradient::many(block, theta, rounder(PRODUCT_BITS), gradient),
         }
     }
     let squares: Vec<f64> = singles.chunks_exact(n).map(largest_sum_of_squares).collect();
@@ -512,7 +512,7 @@ fn widened(piece: &Piece<f32>) -> Piece<f64> {
 #[inline(always)]
 fn vectors<'a, T: Coordinate>(block: Block<'a, T>, theta: &'a [f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64)
 where
-    Lying<'a>: From<Block<'a, T>>,
+    AnyBlock<'a>: From<Block<'a, T>>,
 {
     let (d, n) = (theta.len(), block.n());
     let one = f64::from(vector_bits(d)).exp2();
@@ -597,8 +597,8 @@ pub(crate) mod tests {
     /// The totals of one block: upper triangle, and curvature.
     fn block_total(points: &DMatrix<f64>, theta: &[f64], radius: Option<f64>) -> (Vec<i64>, i64) {
         let (mut total, mut gradient) = (vec![0; entries(theta.len())], vec![0; theta.len()]);
-        let beside = radius.map_or(Beside::Gradient(&mut gradient), |radius| Beside::Curvature { radius });
-        let kernel = BlockMoments { block: of(points).into(), theta, beside, total: &mut total };
+        let companion = radius.map_or(Companion::Gradient(&mut gradient), |radius| Companion::Curvature { radius });
+        let kernel = BlockMoments { block: of(points).into(), theta, companion, total: &mut total };
         let curvature = portable_by_dimension(theta.len(), kernel);
         (total, curvature)
     }
@@ -682,8 +682,8 @@ pub(crate) mod tests {
             let plain: Vec<i64> = pairs.map(|(i, j)| (0..n).map(|r| coordinate(i, r) * coordinate(j, r)).sum()).collect();
             prop_assert_eq!(&block_total(&points, &theta, radius).0, &plain);
             let (mut total, mut sum) = (vec![0; entries(d)], vec![0; d]);
-            let beside = radius.map_or(Beside::Gradient(&mut sum), |radius| Beside::Curvature { radius });
-            add_block(Lying::Doubles(of(&points)), &theta, beside, &mut total);
+            let companion = radius.map_or(Companion::Gradient(&mut sum), |radius| Companion::Curvature { radius });
+            add_block(AnyBlock::Doubles(of(&points)), &theta, companion, &mut total);
             prop_assert_eq!(total, plain);
         }
     }
@@ -712,8 +712,8 @@ pub(crate) mod tests {
             prop_assert_eq!(&block_total(&points, &theta, radius), &expected);
             let mut total = vec![0; entries(d)];
             let mut sum = vec![0; d];
-            let beside = radius.map_or(Beside::Gradient(&mut sum), |radius| Beside::Curvature { radius });
-            let curvature = add_block(Lying::Doubles(of(&points)), &theta, beside, &mut total);
+            let companion = radius.map_or(Companion::Gradient(&mut sum), |radius| Companion::Curvature { radius });
+            let curvature = add_block(AnyBlock::Doubles(of(&points)), &theta, companion, &mut total);
             prop_assert_eq!((total, curvature), expected);
             let gradient = values(&Gradient::new(&theta, PRODUCT_BITS).unwrap(), &points);
             prop_assert_eq!(sum, if radius.is_none() { gradient } else { vec![0; d] });

@@ -22,17 +22,17 @@
 //! coordinate, and by at most s in all. ∎
 
 use super::second_moments::{
-    Beside, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
+    Companion, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
     scale_triangle, vector_rounding,
 };
 use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_radius};
-use crate::numeric::block::Lying;
+use crate::numeric::block::AnyBlock;
 use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::identity::Identity;
-use crate::runtime::parallel_fold::sum_lying;
+use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -136,13 +136,13 @@ impl Statistic for ShellsAndDirections {
         let (directed, size) = (self.weight > 0.0, Self::values(d, self.weight));
         let cost = if directed { coordinates(d) } else { d };
         let per_block = records_per_block(points.n(), d);
-        let mut total = sum_lying(points, cost, per_block, size, pulse, |total, block| {
+        let mut total = sum_any_records(points, cost, per_block, size, pulse, |total, block| {
             let (counts, triangle) = total.split_at_mut(SHELLS);
             count(block, theta, self.scale, counts);
             if directed {
                 // The kernel also sums the unit vectors, which are not released here.
                 let mut unused = vec![0; d];
-                add_block(block, theta, Beside::Gradient(&mut unused), triangle);
+                add_block(block, theta, Companion::Gradient(&mut unused), triangle);
             }
         })?;
         total[..SHELLS].iter_mut().for_each(|count| *count <<= PRODUCT_BITS + FACTOR_BITS);
@@ -173,7 +173,7 @@ impl Kind for ShellsAndDirections {
 }
 
 /// Counts the records of a block in their shells.
-fn count(block: Lying<'_>, theta: &[f64], scale: f64, counts: &mut [i64]) {
+fn count(block: AnyBlock<'_>, theta: &[f64], scale: f64, counts: &mut [i64]) {
     for distance in distances(block, theta) {
         counts[shell(distance, scale)] += 1;
     }

@@ -480,7 +480,7 @@ ORDER = [
     Mutant(
         "check and charge are two steps",
         f"{LEDGER}/ledger.py",
-        "            self._require(log.entries, cost, asked)\n            left",
+        "            self._require(log.entries, cost, requested)\n            left",
         "            left",
         "pytest tests/test_ledger.py::test_racing_threads_cannot_overspend",
     ),
@@ -656,14 +656,14 @@ METHODS = [
     Mutant(
         "a search that asks once more than it pays for",
         f"{PACKAGE}/mechanisms/coordinates.py",
-        "while asked < self.ranks.releases:",
-        "while asked <= self.ranks.releases:",
+        "while queries < self.ranks.releases:",
+        "while queries <= self.ranks.releases:",
         "pytest tests/test_adaptive.py::test_a_run_spends_all_of_its_cap_and_never_more",
     ),
     Mutant(
         "questions that were asked are given back",
         f"{PACKAGE}/mechanisms/spender.py",
-        "* (made.releases - found.asked) / made.releases",
+        "* (made.releases - found.queries) / made.releases",
         "* 1.0",
         "pytest tests/test_adaptive.py::test_a_run_spends_all_of_its_cap_and_never_more",
     ),
@@ -1056,7 +1056,7 @@ VERIFICATION = [
     Mutant(
         "a seeded release that holds",
         VERIFY,
-        'if self.told["seeded"]:',
+        'if self.content["seeded"]:',
         "if False:",
         "pytest tests/test_verify.py::test_a_seeded_release_protects_nobody_and_verify_says_so",
     ),
@@ -1336,7 +1336,7 @@ INTEGRITY = [
     Mutant(
         "values of the data in the errors of an estimator",
         f"{PACKAGE}/sklearn.py",
-        'if "\\narray=" not in told and any(safe in told for safe in _SAFE):',
+        'if "\\narray=" not in message and any(safe in message for safe in _SAFE):',
         "if True:",
         "pytest tests/test_sklearn.py::test_no_error_of_fit_shows_a_value",
     ),

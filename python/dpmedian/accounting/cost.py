@@ -188,7 +188,7 @@ class PrivacyCost:
             return NotImplemented
         return PrivacyCost.total((self, other))
 
-    def asked(self, epsilon: float | None, delta: float | None) -> PrivacyCost:
+    def requested(self, epsilon: float | None, delta: float | None) -> PrivacyCost:
         """A copy of the cost with the pair that was requested."""
         return replace(self, epsilon=epsilon, delta=delta)
 

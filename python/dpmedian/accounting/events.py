@@ -47,7 +47,7 @@ def cost_of_event(event: Any, neighbours: Neighbours = "replace", unit: str = RE
 def approximate(epsilon: float, delta: float) -> PrivacyCost:
     """Return the cost of a release about which only (epsilon, delta)-differential privacy is known."""
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    return PrivacyCost(pure_epsilons=(epsilon,), delta0=delta).asked(epsilon, delta or None)
+    return PrivacyCost(pure_epsilons=(epsilon,), delta0=delta).requested(epsilon, delta or None)
 
 
 def _gaussian(event: Any, depth: int) -> PrivacyCost:

@@ -92,7 +92,7 @@ def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> Privat
     parameters.require_proved_profile()
     budget = parameters.budget
     made = _Sized.of(part, parameters, calibrate(lambda rho: _Sized.of(part, parameters, rho).cost, budget))
-    cost = replace(made.cost.asked(budget.epsilon, budget.delta), neighbours=parameters.neighbours)
+    cost = replace(made.cost.requested(budget.epsilon, budget.delta), neighbours=parameters.neighbours)
     session = Session(cost, method=name, ledger=arguments["ledger"], seed=arguments["seed"])
     value, noisy = session.run(made, data, parameters, progress=arguments["progress"], finish=lambda found: found)
     return PrivateValue(value, cost, noisy)
@@ -159,7 +159,7 @@ def size(
     mechanism = NoisySize.of(
         "size", calibrate(lambda rho: NoisySize.of("size", rho, parameters).cost, budget), parameters
     )
-    cost = replace(mechanism.cost.asked(budget.epsilon, budget.delta), neighbours="add_remove")
+    cost = replace(mechanism.cost.requested(budget.epsilon, budget.delta), neighbours="add_remove")
     session = Session(cost, method="size", ledger=ledger, seed=seed)
     found = session.run(_Size(mechanism), data, parameters, progress=False, finish=lambda found: found)
     return PrivateValue(found, cost, found)

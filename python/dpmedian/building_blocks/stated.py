@@ -89,11 +89,11 @@ def above_threshold(
     threshold = whole("threshold", threshold)
     if abs(threshold) > 2**61:
         raise ValueError(f"threshold must be at most 2**61 in magnitude, got {threshold}")
-    asked = _iterator("queries", queries)
-    cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=neighbours_of(neighbours))
+    iterator = _iterator("queries", queries)
+    cost = replace(mechanism.cost.requested(budget.epsilon, None), neighbours=neighbours_of(neighbours))
 
     def run(tape: Tape) -> int | ReleaseFailed:
-        index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in asked), threshold)
+        index = mechanism.release(tape, (mechanism.stated(_integer(query)) for query in iterator), threshold)
         return ReleaseFailed(f"no query reached the threshold {threshold}", cost) if index is None else index
 
     return _charged_value("above_threshold", cost, run, ledger, seed)
@@ -224,7 +224,7 @@ def exponential_mechanism(
     given_scores = _iterator("scores", scores)
     if isinstance(scores, Sized) and len(scores) == 0:
         raise ValueError("scores must not be empty")
-    cost = replace(mechanism.cost.asked(budget.epsilon, None), neighbours=neighbours_of(neighbours))
+    cost = replace(mechanism.cost.requested(budget.epsilon, None), neighbours=neighbours_of(neighbours))
 
     def run(tape: Tape) -> int:
         integers = [_integer(score) for score in given_scores]

@@ -38,14 +38,14 @@ def split_ledger(options: argparse.Namespace) -> None:
         show(as_json({"releases": options.k, **shares}))
         return
     # All digits are printed, because with a rounded share fewer releases might fit.
-    asked = " ".join(f"--{name} {value!r}" for name, value in shares.items())
+    with_shares = " ".join(f"--{name} {value!r}" for name, value in shares.items())
     whose = "" if ledger.protection.relation is REPLACE else f" --neighbours {ledger.neighbours}"
     if ledger.unit != RECORD:
         whose += f" --unit {shlex.quote(ledger.unit)}"
     each = ", ".join(f"{name} = {value:.6g}" for name, value in shares.items())
     show(
         f"{options.k} more releases fit: {each} each, {_percent_left(ledger) / options.k:.3g} % of {ledger.additive}\n"
-        f"dpmedian release FILE --ledger {shlex.quote(options.file)} {asked}{whose}"
+        f"dpmedian release FILE --ledger {shlex.quote(options.file)} {with_shares}{whose}"
     )
 
 
@@ -59,8 +59,8 @@ def enter_cost(options: argparse.Namespace) -> None:
     budget = Budget.of(epsilon=options.epsilon, delta=options.delta, rho=options.rho)
     if budget.rho is not None and budget.delta:
         raise ValueError("--delta goes with --epsilon: a release that is rho-zero-concentrated has none")
-    told: dict[str, Any] = {"epsilon": options.epsilon, "delta": options.delta, "rho": options.rho}
-    ledger.enter(options.name, **told, library=options.library, neighbours=options.neighbours, unit=options.unit)
+    limits: dict[str, Any] = {"epsilon": options.epsilon, "delta": options.delta, "rho": options.rho}
+    ledger.enter(options.name, **limits, library=options.library, neighbours=options.neighbours, unit=options.unit)
     show(ledger)
 
 

@@ -40,7 +40,7 @@ def paid_for(result: Release | Releases) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        _write_aside(_record(result))
+        _write_error(_record(result))
         raise Undelivered(f"the release above is spent, but could not be delivered: {error}") from None
 
 
@@ -59,7 +59,7 @@ def show_failure(failed: ReleaseFailed) -> None:
     try:
         deliver(text)
     except (OSError, ValueError):
-        _write_aside(text)
+        _write_error(text)
 
 
 def _record(result: Release | Releases | ReleaseFailed) -> str:
@@ -103,11 +103,11 @@ def deliver(text: object) -> None:
 
 def say(kind: str, message: object, code: int = 0) -> int:
     """Prints one line to stderr and returns the exit code, which must not depend on whether the line can be written."""
-    _write_aside(f"dpmedian: {kind}: {' '.join(str(message).split())}")
+    _write_error(f"dpmedian: {kind}: {' '.join(str(message).split())}")
     return code
 
 
-def _write_aside(text: str) -> None:
+def _write_error(text: str) -> None:
     """Writes to stderr if it is open. `print` would write to stdout if stderr were closed."""
     if sys.stderr is not None:
         try:

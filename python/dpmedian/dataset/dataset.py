@@ -116,8 +116,8 @@ class Dataset:
     def _require_same(self, options: Mapping[str, Any]) -> None:
         """Raise an error if an option of a function contradicts the dataset."""
         for name, value in options.items():
-            told = isinstance(value, (str, float, int)) and value in (_DEFAULTS[name], getattr(self._reading, name))
-            if told or value is _DEFAULTS[name] or name in ("d", "labels"):
+            equal = isinstance(value, (str, float, int)) and value in (_DEFAULTS[name], getattr(self._reading, name))
+            if equal or value is _DEFAULTS[name] or name in ("d", "labels"):
                 continue
             if name == "scales" and value == self.scales:
                 continue

@@ -146,12 +146,12 @@ def _read(points: Any, reading: Reading) -> Memory:
     frame = NamedColumns.of(points)
     if frame is None:
         return _of_array(points, reading)
-    places, beside = _divided(frame, reading)
+    places, others = _divided(frame, reading)
     ids, own = reading.unit, reading.sample_weight
     if isinstance(ids, str):
-        ids = replace(as_labels(frame.column(beside["unit"]), "unit"), name=ids)
+        ids = replace(as_labels(frame.column(others["unit"]), "unit"), name=ids)
     if isinstance(own, str):
-        own = frame.column(beside["sample_weight"])
+        own = frame.column(others["sample_weight"])
     rows = as_row_records(frame.select(places), reading.nonfinite, reading.d, reading.geometry)
     return _made(replace(rows, labels=OtherColumns(frame, places)), ids, own, reading)
 
@@ -162,16 +162,16 @@ def _divided(frame: NamedColumns, reading: Reading) -> tuple[list[int], dict[str
     The default for the coordinates is all columns except the unit and the weights.
     """
     named = {"unit": reading.unit, "sample_weight": reading.sample_weight}
-    beside = {argument: frame.place(name, argument) for argument, name in named.items() if isinstance(name, str)}
+    others = {argument: frame.place(name, argument) for argument, name in named.items() if isinstance(name, str)}
     groups = [frame.place(name, "by") for name in reading.labels]
     if reading.columns is None:
-        return coordinates(frame.names, (*beside.values(), *groups)), beside
+        return coordinates(frame.names, (*others.values(), *groups)), others
     wanted = [str(name) if frame.integer_names else name for name in reading.columns]
     places = select(frame.names, wanted)
-    for argument, place in (*beside.items(), *(("by", place) for place in groups)):
+    for argument, place in (*others.items(), *(("by", place) for place in groups)):
         if place in places:
             raise ValueError(f"column {frame.names[place]!r} was requested twice, in columns= and as {argument}=")
-    return places, beside
+    return places, others
 
 
 def _of_array(points: Any, reading: Reading) -> Memory:

@@ -65,7 +65,7 @@ def moved_rows(
     same partitions as the points.
     """
     client, count = collection.client, len(collection.partitions)
-    beside = zip(
+    columns_of_parts = zip(
         *(
             _side(collection, side, name)
             for side, name in ((by, "by"), (reading.unit, "unit"), (reading.sample_weight, "sample_weight"))
@@ -75,7 +75,7 @@ def moved_rows(
     plain = replace(reading, unit=None, unit_reduce="median", sample_weight=None, weight_max=None)
     rows = [
         client.submit(_read, i, part, *sides, plain, reading.weight_max, collection.columns, pure=False)
-        for i, (part, sides) in enumerate(zip(collection.partitions, beside, strict=True))
+        for i, (part, sides) in enumerate(zip(collection.partitions, columns_of_parts, strict=True))
     ]
     facts: list[_Facts] = client.gather(client.map(_facts, rows, pure=False))
     starts = np.cumsum([0, *(fact.rows for fact in facts)])
@@ -103,7 +103,7 @@ def _side(collection: Collection, column: Any, argument: str) -> Sequence[Any]:
     if column is None or isinstance(column, str) or (isinstance(column, tuple) and argument == "by"):
         return [column] * count
     if is_dask(column):
-        parts = collection.beside(column)
+        parts = collection.labels_of_parts(column)
         if len(parts) != count:
             raise ValueError(f"{argument} must have as many partitions as the points, {count}, but has {len(parts)}")
         return parts

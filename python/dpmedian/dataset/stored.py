@@ -42,8 +42,8 @@ class Stored(OfRecords):
         if not reading.as_they_are:
             return cls(points, reading, _loaded(points, reading))
         opened = open_points(points, columns=reading.columns, nonfinite=reading.nonfinite, d=reading.d)
-        held = opened if isinstance(opened, FileRecords) else Memory.of(opened, replace(reading, columns=None))
-        return cls(points, reading, held)
+        records = opened if isinstance(opened, FileRecords) else Memory.of(opened, replace(reading, columns=None))
+        return cls(points, reading, records)
 
     @property
     def scales(self) -> tuple[float, ...] | None:

@@ -31,7 +31,7 @@ def read_array(
     name: str | None,
     wanted: Sequence[str | int] | None,
     intake: Intake,
-    beside: Sequence[str | int] = (),
+    label_columns: Sequence[str | int] = (),
 ) -> Records:
     """The wanted columns of an array of shape (n, d), and the label columns."""
     if kind == "npy":
@@ -53,12 +53,12 @@ def read_array(
         raise ValueError("this is not an NPY file but an archive of arrays; its format is npz")
     points = from_array(loaded, intake)
     names = numbered(points.shape[1])
-    places, others = divide(names, wanted, beside)
+    places, others = divide(names, wanted, label_columns)
     # Ids are read from the original array, because different integers or long doubles may become the same double.
     exact = loaded if loaded.dtype.kind in "iuf" else points
     found = {
         str(column): replace(as_labels(exact[:, i], str(column)), name=str(column))
-        for column, i in zip(beside, others, strict=True)
+        for column, i in zip(label_columns, others, strict=True)
     }
     if places != list(range(points.shape[1])):
         points = np.ascontiguousarray(points[:, places])

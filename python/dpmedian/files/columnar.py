@@ -29,7 +29,7 @@ def read_columnar(
     kind: str,
     wanted: Sequence[str | int] | None,
     intake: Intake,
-    beside: Sequence[str | int] = (),
+    label_columns: Sequence[str | int] = (),
 ) -> Records:
     """Read the chosen columns of numbers, or a single column of lists of numbers, and the label columns."""
     arrow = pyarrow()
@@ -40,7 +40,7 @@ def read_columnar(
     if kind == "parquet":
         file = parquet.ParquetFile(opened)
         names = list(file.schema_arrow.names)
-        places, others = divide(names, wanted, beside)
+        places, others = divide(names, wanted, label_columns)
         # Columns can be selected by name only, so a file with a repeated name is read as a whole.
         all_places = [*places, *others]
         table = file.read(columns=[names[i] for i in all_places]) if len(set(names)) == len(names) else file.read()
@@ -48,11 +48,11 @@ def read_columnar(
     else:
         table = feather.read_table(opened)
         names = list(table.schema.names)
-        places, others = divide(names, wanted, beside)
+        places, others = divide(names, wanted, label_columns)
         table = table.select([*places, *others])
     found = {
         str(name): replace(as_labels(table.column(len(places) + i), str(name)), name=str(name))
-        for i, name in enumerate(beside)
+        for i, name in enumerate(label_columns)
     }
     chosen = table.select(range(len(places))).rename_columns(labels(names, places))
     framed = from_frame(chosen, replace(intake, typed=True, choose="columns=[...] (--columns)"))

@@ -90,7 +90,7 @@ class Dialect:
             return line.split(self.delimiter)
         return next(csv.reader([line], delimiter=self.delimiter or ",", strict=True))
 
-    def settled(self, first: str, is_header: bool | None) -> Dialect:
+    def resolved(self, first: str, is_header: bool | None) -> Dialect:
         """The dialect with a delimiter: the given delimiter, or the only delimiter that occurs in the header."""
         if self.delimiter is not None:
             return self
@@ -111,14 +111,14 @@ class Dialect:
         return replace(self, delimiter=delimiter)
 
 
-class _Asked(NamedTuple):
+class _Options(NamedTuple):
     """The caller's options for reading a file."""
 
     dialect: Dialect
     header: bool | None
     wanted: Sequence[str | int] | None
     intake: Intake
-    beside: Sequence[str | int]
+    label_columns: Sequence[str | int]
 
 
 def read_delimited(
@@ -127,22 +127,22 @@ def read_delimited(
     header: bool | None,
     wanted: Sequence[str | int] | None,
     intake: Intake,
-    beside: Sequence[str | int] = (),
+    label_columns: Sequence[str | int] = (),
 ) -> Records:
     """Read the chosen columns of all records, and the label columns."""
-    asked = _Asked(dialect, header, wanted, intake, beside)
-    return _read_unattended(stream, asked) if intake.unattended else _read_attended(stream, asked)
+    options = _Options(dialect, header, wanted, intake, label_columns)
+    return _read_unattended(stream, options) if intake.unattended else _read_attended(stream, options)
 
 
 def _records(
     values: array[float],
     d: int,
     columns: tuple[str, ...],
-    beside: Sequence[str | int],
+    label_columns: Sequence[str | int],
     texts: Sequence[Sequence[str]],
 ) -> Records:
     points = np.frombuffer(values, dtype=np.float64) if values else np.empty(0)
-    found = {str(name): as_labels(cells, str(name)) for name, cells in zip(beside, texts, strict=True)}
+    found = {str(name): as_labels(cells, str(name)) for name, cells in zip(label_columns, texts, strict=True)}
     named = {name: replace(label, name=name) for name, label in found.items()}
     return Records(points.reshape(-1, d), columns, labels=named)
 
@@ -169,25 +169,25 @@ def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool
 # Reading with a curator, who sees every error.
 
 
-def _read_attended(stream: BinaryIO, asked: _Asked) -> Records:
-    dialect, header, wanted, _, beside = asked
+def _read_attended(stream: BinaryIO, options: _Options) -> Records:
+    dialect, header, wanted, _, label_columns = options
     lines = _decoded(_lines(stream, unattended=False), dialect.encoding)
     # Without a header, even a blank first line is a record: a missing value in a file with one column.
     skipped, first = next(((i, line) for i, line in enumerate(lines) if header is False or line.strip()), (0, None))
     if first is None:
         raise ValueError("the file is empty")
-    settled = dialect.settled(first, header)
-    rows = csv.reader(chain([first], lines), delimiter=settled.delimiter or ",", strict=True)
+    resolved = dialect.resolved(first, header)
+    rows = csv.reader(chain([first], lines), delimiter=resolved.delimiter or ",", strict=True)
     try:
         row = next(rows) or [""]
-        named = _is_header(row, settled, unattended=False) if header is None else header
-        if not named and settled.delimiter not in (dialect.delimiter, ",") and len(row) > 1:
+        named = _is_header(row, resolved, unattended=False) if header is None else header
+        if not named and resolved.delimiter not in (dialect.delimiter, ",") and len(row) > 1:
             raise ValueError(
-                f"the first line looks like a record with the delimiter {settled.delimiter!r}, but no record may "
+                f"the first line looks like a record with the delimiter {resolved.delimiter!r}, but no record may "
                 "decide how the others are read; say delimiter=... and header=False (--delimiter, --no-header)"
             )
         names = [cell.strip() for cell in row] if named else numbered(len(row))
-        places, others = divide(names, wanted, beside)
+        places, others = divide(names, wanted, label_columns)
         chosen = labels(names, places)
         values, count = array("d"), 0
         texts: list[list[str]] = [[] for _ in others]
@@ -200,12 +200,12 @@ def _read_attended(stream: BinaryIO, asked: _Asked) -> Records:
                 where = f"row {count} (line {skipped + rows.line_num})"
                 if len(row) != len(names):
                     raise ValueError(f"{where} has {len(row)} cells instead of {len(names)}; {HINT}")
-                values.extend(_cell(row[i], settled, where, name) for i, name in zip(places, chosen, strict=True))
+                values.extend(_cell(row[i], resolved, where, name) for i, name in zip(places, chosen, strict=True))
                 for cells, i in zip(texts, others, strict=True):
                     cells.append(row[i].strip())
     except csv.Error as error:
         raise ValueError(f"line {skipped + rows.line_num}: {error}; {HINT}") from None
-    return _records(values, len(places), chosen, beside, texts)
+    return _records(values, len(places), chosen, label_columns, texts)
 
 
 def _lines(stream: BinaryIO, unattended: bool) -> Iterator[bytes]:
@@ -258,28 +258,28 @@ def _cell(cell: str, dialect: Dialect, where: str, name: str) -> float:
 # Unattended reading: after the header there are no errors, and every line is a separate record.
 
 
-def _read_unattended(stream: BinaryIO, asked: _Asked) -> Records:
-    dialect, header, wanted, intake, beside = asked
+def _read_unattended(stream: BinaryIO, options: _Options) -> Records:
+    dialect, header, wanted, intake, label_columns = options
     lines = _lines(stream, unattended=True)
     if header is False:
-        settled = dialect.settled("", False)
-        places, width = _told_columns(wanted, intake.d, beside)
-        others = _numbers(beside) if beside else []
+        resolved = dialect.resolved("", False)
+        places, width = _numbered_columns(wanted, intake.d, label_columns)
+        others = _numbers(label_columns) if label_columns else []
         chosen = tuple(str(i + 1) for i in places)
     else:
         head = next((raw for raw in lines if raw.removeprefix(_BYTE_ORDER_MARK).strip()), None)
         if head is None:
             raise ValueError("the file is empty, so there is no header")
         first = next(_decoded([head], dialect.encoding)).rstrip("\r\n")
-        settled = dialect.settled(first, True)
+        resolved = dialect.resolved(first, True)
         try:
-            cells = settled.split(first)
+            cells = resolved.split(first)
         except csv.Error as error:
             raise ValueError(f"the header cannot be read: {error}") from None
         if header is None:
-            _is_header(cells, settled, unattended=True)
+            _is_header(cells, resolved, unattended=True)
         names = [cell.strip() for cell in cells]
-        (places, others), width = divide(names, wanted, beside), len(names)
+        (places, others), width = divide(names, wanted, label_columns), len(names)
         chosen = labels(names, places)
     last, values, nothing = max([*places, *others]), array("d"), [math.nan] * len(places)
     texts: list[list[str]] = [[] for _ in others]
@@ -287,30 +287,30 @@ def _read_unattended(stream: BinaryIO, asked: _Asked) -> Records:
         if number == 0 and header is False:
             raw = raw.removeprefix(_BYTE_ORDER_MARK)
         try:
-            row = settled.split(raw.decode(settled.encoding, errors="replace").removesuffix("\n").removesuffix("\r"))
+            row = resolved.split(raw.decode(resolved.encoding, errors="replace").removesuffix("\n").removesuffix("\r"))
             good = len(row) == width if width is not None else len(row) > last
-            record = [settled.number_or_nan(row[i]) for i in places] if good else nothing
+            record = [resolved.number_or_nan(row[i]) for i in places] if good else nothing
             found = [row[i].strip() for i in others] if good else [""] * len(others)
         except Exception:
             record, found = nothing, [""] * len(others)
         values.extend(record)
         for cells, text in zip(texts, found, strict=True):
             cells.append(text)
-    return _records(values, len(places), chosen, beside, texts)
+    return _records(values, len(places), chosen, label_columns, texts)
 
 
-def _told_columns(
-    wanted: Sequence[str | int] | None, d: int | None, beside: Sequence[str | int]
+def _numbered_columns(
+    wanted: Sequence[str | int] | None, d: int | None, label_columns: Sequence[str | int]
 ) -> tuple[list[int], int | None]:
     """The columns of a file without a header, and their number, from the caller's options alone."""
     if wanted is None:
-        if d is None or beside:
+        if d is None or label_columns:
             raise ValueError(
                 "without a header the first record would decide how many columns there are: choose them by number, "
                 "columns=['1', '2', ...] (--columns 1,2,...)"
             )
         return list(range(d)), d
-    return _numbers([*wanted, *beside])[: len(wanted)], None
+    return _numbers([*wanted, *label_columns])[: len(wanted)], None
 
 
 def _numbers(wanted: Sequence[str | int]) -> list[int]:

@@ -116,8 +116,8 @@ def open_points(
             raise  # Errors of the operating system, such as a full disk, already name the file.
         raise OSError(f"{named(path)}: {error}") from error
     if opened is None:
-        told: dict[str, Any] = {**text, "format": format, "d": d}
-        return read_points(path, columns=columns, nonfinite=nonfinite, **told)
+        options: dict[str, Any] = {**text, "format": format, "d": d}
+        return read_points(path, columns=columns, nonfinite=nonfinite, **options)
     if d is not None and opened.shape[1] != d:
         raise ValueError(f"{named(path)} has {opened.shape[1]} chosen columns, but d = {d} was given")
     return opened

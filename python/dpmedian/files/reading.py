@@ -116,8 +116,8 @@ def read_points(
     path = cast("str | os.PathLike[str]", path)
     kind = file_format(path, format)
     text = kind.startswith(("csv", "tsv"))
-    told = {"header": header, "delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    unused = [option for option, value in told.items() if value is not None and not text]
+    text_options = {"header": header, "delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    unused = [option for option, value in text_options.items() if value is not None and not text]
     if unused or (name is not None and kind != "npz"):
         raise ValueError(f"{unused[0] if unused else 'name'}= does not apply to the format {kind}")
     dialect = Dialect.of(delimiter, decimal or ".", encoding or "utf-8", "\t" if kind.startswith("tsv") else None)
@@ -162,18 +162,18 @@ def is_several(path: Any) -> bool:
     return isinstance(path, (list, tuple)) or (os.fspath(path) != "-" and Path(path).is_dir())
 
 
-def files_of(path: Any, told: str | None) -> tuple[list[Path], str]:
+def files_of(path: Any, named: str | None) -> tuple[list[Path], str]:
     """The files of a folder or a list, and their common format."""
     if isinstance(path, (list, tuple)):
         files = [Path(file) for file in path]
         if not files:
             raise ValueError("the list of files is empty")
-        kinds = {file_format(file, told) for file in files}
+        kinds = {file_format(file, named) for file in files}
         where = "the list"
     else:
-        endings = FORMATS if told is None else (told,)
+        endings = FORMATS if named is None else (named,)
         files = sorted(_visible_files(Path(path), tuple(f".{ending}" for ending in endings)))
-        kinds = {file_format(file, told) for file in files}
+        kinds = {file_format(file, named) for file in files}
         where = f"the folder {Path(path).name!r}"
         if not files:
             listed = ", ".join(f".{ending}" for ending in endings)
@@ -217,17 +217,17 @@ def _decompressed(stream: BinaryIO, kind: str) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if kind.endswith(".gz") else stream
 
 
-def file_format(path: str | os.PathLike[str], told: str | None) -> str:
+def file_format(path: str | os.PathLike[str], named: str | None) -> str:
     """The format that the caller gave, or that the name of the file implies."""
     stdin = os.fspath(path) == "-"
-    if told is not None and told not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {told!r}")
+    if named is not None and named not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {named!r}")
     if not stdin and not Path(path).exists():
         raise FileNotFoundError(f"there is no file {os.fspath(path)!r}{_advice(os.fspath(path))}")
     if not stdin and _is_device(path):
         raise ValueError(f"{os.fspath(path)!r} is a device, which may have no end; pass a file, or '-' for stdin")
     ending = "csv" if stdin else next((kind for kind in FORMATS if Path(path).name.lower().endswith(f".{kind}")), None)
-    found = told or ending
+    found = named or ending
     if found is None:
         raise ValueError(
             f"cannot tell the format of {Path(path).name!r} from its name: pass format=... (--format), one of "

@@ -78,7 +78,7 @@ class GroupsPlan(Shown, Recorded):
     def cost(self) -> PrivacyCost:
         """The cost of all groups together. A unit changes only a few groups, so it is the cost of these few groups."""
         together = cost_of_groups((plan.cost for plan in self.plans), self.max_groups_per_unit, self.neighbours)
-        return together.asked(self.budget.epsilon, self.budget.delta)
+        return together.requested(self.budget.epsilon, self.budget.delta)
 
     @property
     def selection(self) -> KeySelection | None:
@@ -262,10 +262,10 @@ class GroupsPlan(Shown, Recorded):
         if self.minimum is not None and size is not None and size < self.minimum:
             message = f"about {size} contributions were seen (a noisy number), which is below minimum = {self.minimum}"
             return ReleaseFailed(message, plan.cost, size, plan=plan.at_size(size), name=own, seeded=seeded)
-        told: dict[str, Any] = {"name": own, "seeded": seeded, "trace": trace}
+        shared: dict[str, Any] = {"name": own, "seeded": seeded, "trace": trace}
         if not isinstance(outcome, ReleaseFailed):
-            return plan.released(outcome, columns=grouped.columns, nonfinite=nonfinite, **told)
-        return ReleaseFailed(outcome.message, plan.cost, size, plan=plan.at_size(size), **told)
+            return plan.released(outcome, columns=grouped.columns, nonfinite=nonfinite, **shared)
+        return ReleaseFailed(outcome.message, plan.cost, size, plan=plan.at_size(size), **shared)
 
 
 @dataclass(frozen=True, eq=False)

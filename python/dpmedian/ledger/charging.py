@@ -76,7 +76,7 @@ class Unrecorded:
     def check(self, cost: PrivacyCost) -> None:
         """Allows every cost."""
 
-    def charge(self, *told: object, **further: object) -> Charge:
+    def charge(self, *arguments: object, **further: object) -> Charge:
         """Store nothing."""
         return Charge(lambda state, ran, digest: False, keeps_digest=False)
 

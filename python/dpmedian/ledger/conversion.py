@@ -16,9 +16,9 @@ def whose(cost: PrivacyCost) -> str:
     return f"one {cost.unit} that is " + cost.protection.relation.changed
 
 
-def factor_of(asked: PrivacyCost, cost: PrivacyCost) -> float:
+def factor_of(requested: PrivacyCost, cost: PrivacyCost) -> float:
     """Return the factor by which a conversion multiplied rho. It is 1 if rho is 0."""
-    return cost.rho / asked.rho if asked.rho > 0.0 else 1.0
+    return cost.rho / requested.rho if requested.rho > 0.0 else 1.0
 
 
 def converted(cost: PrivacyCost, budget: Budget, neighbours: Neighbours, unit: str) -> PrivacyCost:
@@ -46,31 +46,31 @@ def converted(cost: PrivacyCost, budget: Budget, neighbours: Neighbours, unit: s
     return cost.under(neighbours)
 
 
-def explained(budget: Budget, asked: PrivacyCost, cost: PrivacyCost) -> str:
+def explained(budget: Budget, requested: PrivacyCost, cost: PrivacyCost) -> str:
     """Return the reason why a refused cost is larger than the requested cost."""
     return (
-        f"the release protects {whose(asked)}, so its rho counts {factor_of(asked, cost):.3g} times here, but "
+        f"the release protects {whose(requested)}, so its rho counts {factor_of(requested, cost):.3g} times here, but "
         "only once in "
-        f"a ledger of the same kind: {_creation(budget, asked)}"
+        f"a ledger of the same kind: {_creation(budget, requested)}"
     )
 
 
-def warn_of_conversion(budget: Budget, asked: PrivacyCost, cost: PrivacyCost) -> None:
+def warn_of_conversion(budget: Budget, requested: PrivacyCost, cost: PrivacyCost) -> None:
     """Warn that a cost becomes larger because the ledger has other neighbors or another unit, and explain how to avoid
     this.
     """
     warn_caller(
-        f"the release protects {whose(asked)}, and this ledger counts {whose(cost)}: its rho is charged "
-        f"{factor_of(asked, cost):.3g} times. A ledger that counts what the release protects charges it once: "
-        f"{_creation(budget, asked)}",
+        f"the release protects {whose(requested)}, and this ledger counts {whose(cost)}: its rho is charged "
+        f"{factor_of(requested, cost):.3g} times. A ledger that counts what the release protects charges it once: "
+        f"{_creation(budget, requested)}",
         ConversionWarning,
     )
 
 
-def _creation(budget: Budget, asked: PrivacyCost) -> str:
+def _creation(budget: Budget, requested: PrivacyCost) -> str:
     """Return the command that creates a ledger with this budget for the neighbors and the unit of a release."""
     terms = [(name, getattr(budget, name)) for name in ("epsilon", "delta", "rho")]
     options = [f"--{name} {value:g}" for name, value in terms if value is not None]
-    options += [f"--neighbours {asked.neighbours}"] if asked.protection.relation is not REPLACE else []
-    options += [f"--unit {shlex.quote(asked.unit)}"] if asked.unit != RECORD else []
+    options += [f"--neighbours {requested.neighbours}"] if requested.protection.relation is not REPLACE else []
+    options += [f"--unit {shlex.quote(requested.unit)}"] if requested.unit != RECORD else []
     return "dpmedian ledger create FILE " + " ".join(options)

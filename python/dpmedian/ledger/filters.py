@@ -76,7 +76,7 @@ class Filter(ABC):
         """
 
     @abstractmethod
-    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
+    def advice(self, costs: Sequence[PrivacyCost], requested: PrivacyCost) -> str:
         """A text for an error: why the requested cost does not fit, and which cost would fit."""
 
     def remaining(self, costs: Sequence[PrivacyCost]) -> float:
@@ -163,8 +163,8 @@ class _Concentrated(Filter):
         assert self.budget.delta
         return concentrated_epsilon(total.rho, self.budget.delta) if total.delta0 == 0.0 else math.inf
 
-    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
-        if asked.delta0 > 0.0 and not (self.budget.rho is not None and self.budget.delta):
+    def advice(self, costs: Sequence[PrivacyCost], requested: PrivacyCost) -> str:
+        if requested.delta0 > 0.0 and not (self.budget.rho is not None and self.budget.delta):
             return (
                 "a budget in rho without delta does not admit a cost with a delta0" if self.budget.rho else _NO_EVENTS
             )
@@ -194,8 +194,8 @@ class _Pure(Filter):
     def spent(self, costs: Sequence[PrivacyCost]) -> float:
         return PrivacyCost.total(costs).epsilon_at(0.0)
 
-    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
-        if not asked.is_pure:
+    def advice(self, costs: Sequence[PrivacyCost], requested: PrivacyCost) -> str:
+        if not requested.is_pure:
             return "a budget without delta admits only pure releases"
         return f"a pure release of epsilon = {self.remaining(costs):.6g} would fit"
 
@@ -238,8 +238,8 @@ class _Pairs(Filter):
     def _left(self, costs: Sequence[PrivacyCost]) -> tuple[float, float]:
         return self.remaining(costs), max((self.budget.delta or 0.0) - self._sums(costs)[1], 0.0)
 
-    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
-        if pair_of(asked) is None:
+    def advice(self, costs: Sequence[PrivacyCost], requested: PrivacyCost) -> str:
+        if pair_of(requested) is None:
             return (
                 "this ledger adds up the requested pairs: request epsilon and delta, and a release that satisfies them"
             )
@@ -288,21 +288,21 @@ class _Gaussian(Filter):
         dominating = self._dominating(costs)
         return math.inf if dominating is None else dominating.epsilon_at(self.budget.delta or 0.0)
 
-    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
-        if asked.delta0 > 0.0:
+    def advice(self, costs: Sequence[PrivacyCost], requested: PrivacyCost) -> str:
+        if requested.delta0 > 0.0:
             return _NO_EVENTS
         rho = self.split(costs, 1)
-        if asked.dominating_mu_squared <= 2.0 * rho and asked.discretization > 0.0:
+        if requested.dominating_mu_squared <= 2.0 * rho and requested.discretization > 0.0:
             return (
-                f"the discretization of its noise, {asked.discretization:.3g}, exceeds the reserve of this filter, "
+                f"the discretization of its noise, {requested.discretization:.3g}, exceeds the reserve of this filter, "
                 f"{_reserve(self.budget):.3g}: a ledger in rho needs no such reserve"
             )
         epsilon = PrivacyCost(mu_squared=2.0 * rho).epsilon_at(self.budget.delta or 0.0)
         advice = f"a Gaussian release of rho = {rho:.6g} would fit (epsilon = {epsilon:.4g} at the budget's delta)"
-        if costs and (asked.pure_epsilons or asked.bounded_ranges):
+        if costs and (requested.pure_epsilons or requested.bounded_ranges):
             advice += (
                 "; its pure releases and selections count as the Gaussians that dominate them, in all "
-                f"rho = {asked.dominating_mu_squared / 2.0:.6g} here; 'pairs' or a ledger in rho counts less"
+                f"rho = {requested.dominating_mu_squared / 2.0:.6g} here; 'pairs' or a ledger in rho counts less"
             )
         return advice
 
@@ -335,7 +335,7 @@ class _CostsFixedBeforehand(_Pairs):
         epsilon, delta = self._sums(costs)
         return epsilon if delta <= (self.budget.delta or 0.0) else math.inf
 
-    def advice(self, costs: Sequence[PrivacyCost], asked: PrivacyCost) -> str:
+    def advice(self, costs: Sequence[PrivacyCost], requested: PrivacyCost) -> str:
         return f"a Gaussian release of rho = {self.split(costs, 1):.6g} would fit"
 
     def split(self, costs: Sequence[PrivacyCost], k: int) -> float:

@@ -267,13 +267,13 @@ class Ledger:
             require_encodable(argument, value)
         if not isinstance(seeded, bool):
             raise TypeError(f"seeded must be True or False, got {seeded!r} of type {type(seeded).__name__}")
-        asked, cost, stored = cost, self._converted(cost), json_object("record", record)
+        requested, cost, stored = cost, self._converted(cost), json_object("record", record)
         conversion: dict[str, Any] = {}
-        if (cost.neighbours, cost.unit) != (asked.neighbours, asked.unit):
-            conversion = {"converted_from": whose(asked), "factor": factor_of(asked, cost)}
-            warn_of_conversion(self.budget, asked, cost)
+        if (cost.neighbours, cost.unit) != (requested.neighbours, requested.unit):
+            conversion = {"converted_from": whose(requested), "factor": factor_of(requested, cost)}
+            warn_of_conversion(self.budget, requested, cost)
         with self._store.transaction(self._terms) as log:
-            self._require(log.entries, cost, asked)
+            self._require(log.entries, cost, requested)
             left = self._terms.filter.remaining([*_costs(log.entries), cost])
             charged = Entry(name, method, now(), cost, "pending", left, seeded, stored, **conversion)
             number, link = log.charge(charged)
@@ -337,12 +337,12 @@ class Ledger:
         """The cost for the ledger's neighbors and unit."""
         return converted(cost, self.budget, self.neighbours, self.unit)
 
-    def _require(self, entries: Sequence[Entry], cost: PrivacyCost, asked: PrivacyCost) -> None:
+    def _require(self, entries: Sequence[Entry], cost: PrivacyCost, requested: PrivacyCost) -> None:
         rule, costs = self._terms.filter, _costs(entries)
         if not rule.admits([*costs, cost]):
             used, left, advice = rule.spent(costs), rule.remaining(costs), rule.advice(costs, cost)
-            if (cost.neighbours, cost.unit) != (asked.neighbours, asked.unit):
-                advice += f"; {explained(self.budget, asked, cost)}"
+            if (cost.neighbours, cost.unit) != (requested.neighbours, requested.unit):
+                advice += f"; {explained(self.budget, requested, cost)}"
             raise BudgetExceeded(cost, self._total(entries), self.budget, self.composition, used, left, advice)
 
     def _total(self, entries: Sequence[Entry]) -> PrivacyCost:

@@ -59,12 +59,12 @@ class Terms:
         """The rule that admits costs."""
         return filter_of(self.budget, self.composition)[1]
 
-    def difference(self, asked: Terms) -> str | None:
+    def difference(self, requested: Terms) -> str | None:
         """The first term that differs from the requested terms, in words. None if all terms agree."""
-        if _limits(self.budget) != _limits(asked.budget):
-            return f"the budget {self.budget}, not {asked.budget}"
+        if _limits(self.budget) != _limits(requested.budget):
+            return f"the budget {self.budget}, not {requested.budget}"
         for name in ("composition", "neighbours", "unit"):
-            own, other = getattr(self, name), getattr(asked, name)
+            own, other = getattr(self, name), getattr(requested, name)
             if own != other:
                 return f"{name} = {own!r}, not {other!r}"
         return None
@@ -252,7 +252,7 @@ class FileStore:
 
     def _create(self, terms: Terms) -> None:
         stored = Stored.new(terms)
-        fresh = self._write_beside(stored)
+        fresh = self._write_copy(stored)
         try:
             # A new link fails if the file exists, and otherwise the file appears with all of its content.
             os.link(fresh, self.path)
@@ -270,12 +270,12 @@ class FileStore:
         self._sync_folder()
 
     def _replace(self, stored: Stored) -> None:
-        fresh = self._write_beside(stored)
+        fresh = self._write_copy(stored)
         shutil.copymode(self.path, fresh)
         os.replace(fresh, self.path)
         self._sync_folder()
 
-    def _write_beside(self, stored: Stored) -> Path:
+    def _write_copy(self, stored: Stored) -> Path:
         text = stored.text
         # One fixed name suffices for the new file, because only the holder of the lock writes it. After a crash this
         # name may exist, perhaps as a second name of the ledger itself, so an old file is removed and never written to.
@@ -302,14 +302,14 @@ class FileStore:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         # Every transaction opens the file again, so threads exclude each other in the same way as processes.
-        beside = self.path.with_name(self.path.name + ".lock")
+        lock_path = self.path.with_name(self.path.name + ".lock")
         if sys.platform != "win32":
-            with self._locked(beside, "ab"):
+            with self._locked(lock_path, "ab"):
                 yield
             return
         import msvcrt
 
-        with open(beside, "ab") as file:
+        with open(lock_path, "ab") as file:
             while True:
                 try:
                     file.seek(0)

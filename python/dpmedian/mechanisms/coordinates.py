@@ -66,7 +66,7 @@ class CoordinateSearch:
         octave: int,
         limit: float,
         resolution: float,
-        sure: float = 0.0,
+        stop_below: float = 0.0,
         width: float = 0.0,
         likely: tuple[float, float] | None = None,
     ) -> Found[Center]:
@@ -74,28 +74,28 @@ class CoordinateSearch:
 
         The prior covers distances from `center` from below 2^octave up to `limit`, in both directions. Octaves near
         2^octave are the most likely, or with `likely` the octaves around a likely octave with a given width. Cells
-        narrower than `resolution` are not divided. The intervals that hold all but `sure` of each posterior are the
-        sides of a box. The search stops when the diagonal of this box is below `width`. If `width` is 0, it stops when
-        the box no longer shrinks, which means that the noise allows no smaller box.
+        narrower than `resolution` are not divided. The intervals that hold all but `stop_below` of each posterior are
+        the sides of a box. The search stops when the diagonal of this box is below `width`. If `width` is 0, it stops
+        when the box no longer shrinks, which means that the noise allows no smaller box.
         """
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)
         gain = 0.5 * self.n / self.ranks.noise**2
-        asked, before = 0, math.inf
-        while asked < self.ranks.releases:
+        queries, before = 0, math.inf
+        while queries < self.ranks.releases:
             thresholds = center + posterior.ask()
             noisy = self.ranks.query(source, tape, thresholds=thresholds, centered=True)
             posterior.learn(-gain * noisy)
-            asked += 1
-            if sure > 0.0 and asked % _EVERY == 0:
-                sides = posterior.quantile(1.0 - 0.5 * sure) - posterior.quantile(0.5 * sure)
+            queries += 1
+            if stop_below > 0.0 and queries % _EVERY == 0:
+                sides = posterior.quantile(1.0 - 0.5 * stop_below) - posterior.quantile(0.5 * stop_below)
                 # The first condition avoids an overflow: wide sides would fail the test anyway, so they are not
                 # squared.
                 if width > 0.0 and float(np.max(sides)) < width and float(np.linalg.norm(sides / width)) < 1.0:
                     break
                 typical = float(np.median(sides))
-                if width == 0.0 and asked > _LEAST and typical > _SHRINKS * before:
+                if width == 0.0 and queries > _LEAST and typical > _SHRINKS * before:
                     break
                 before = typical
         side = float(np.median(posterior.quantile(1.0 - 0.5 * OPEN) - posterior.quantile(0.5 * OPEN)))
-        return Found(Center(center + posterior.median(), side * math.sqrt(self.ranks.coordinates)), asked)
+        return Found(Center(center + posterior.median(), side * math.sqrt(self.ranks.coordinates)), queries)

@@ -98,20 +98,20 @@ class DistanceSearch:
         share: float,
         size: int,
         likely: float,
-        sure: float = 0.0,
+        stop_below: float = 0.0,
     ) -> Found[Counted]:
         """Return the quarter octave of the radius (`origin` plus a multiple of the stride), and the noisy answers.
 
         `size` is the number of records, exact or noisy. The target is the share times `size`; if the share is near one
-        half, an error of `size` has little effect. The search stops when less than `sure` of the posterior mass lies
-        outside of the interval.
+        half, an error of `size` has little effect. The search stops when less than `stop_below` of the posterior mass
+        lies outside of the interval.
         """
         table, stride, target = self.count.table(source, theta), self.stride, (share - 0.5) * size
         search = GridSearch(self.low, self.high, self.amplitude, self.count)
         found = search.release(
-            tape, lambda k: _entry(table, origin + stride * k), target, likely, self.prior_width, sure
+            tape, lambda k: _entry(table, origin + stride * k), target, likely, self.prior_width, stop_below
         )
         indices, counts = zip(*found.answers, strict=True)
         quarters = origin + stride * np.array(indices)
         counted = Counted(origin + stride * found.value, theta, quarters, np.array(counts), self.count.noise)
-        return Found(counted, found.asked)
+        return Found(counted, found.queries)

@@ -75,15 +75,15 @@ class PairSearch:
     """The width of the prior on the exponents. The prior is centered at 0."""
     count: PairCount
 
-    def release(self, source: Source, tape: Tape, sure: float = 0.0) -> Found[int]:
+    def release(self, source: Source, tape: Tape, stop_below: float = 0.0) -> Found[int]:
         """Return the exponent.
 
-        The search stops when less than `sure` of the posterior mass lies outside of its interval.
+        The search stops when less than `stop_below` of the posterior mass lies outside of its interval.
         """
         radii = np.ldexp(1.0, np.arange(self.low, self.high + 1)).tolist()
         table = self.count.table(source, tape, radii, self.share)
         search = GridSearch(self.low, self.high, self.amplitude, self.count)
-        return search.release(tape, lambda k: table.pick(k - self.low), 0.0, 0.0, self.prior_width, sure)
+        return search.release(tape, lambda k: table.pick(k - self.low), 0.0, 0.0, self.prior_width, stop_below)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Found(Generic[Value]):
     """The result of a search, and the number of queries that it made."""
 
     value: Value
-    asked: int
+    queries: int
     answers: tuple[tuple[int, float], ...] = ()
     """Each queried index with its noisy answer, if later steps use them."""
 
@@ -54,14 +54,15 @@ class GridSearch:
         target: float,
         likely: float,
         width: float,
-        sure: float = 0.0,
+        stop_below: float = 0.0,
     ) -> Found[int]:
         """Return the index.
 
         `count(index)` is an exact count, which must be monotone in the index. `likely` and `width` are the center and
         the width of the prior.
 
-        The search stops when the posterior mass outside of the most likely index and its two neighbors is below `sure`.
+        The search stops when the posterior mass outside of the most likely index and its two neighbors is below
+        `stop_below`.
         """
         posterior = GridPosterior(self.high - self.low + 1, likely - self.low, width)
         gain = 2.0 * self.amplitude / self.count.noise**2
@@ -71,6 +72,6 @@ class GridSearch:
             noisy = float(self.count.release(tape, count(index))[0])
             posterior.learn(gain * (target - noisy))
             answers.append((index, noisy))
-            if posterior.doubt(1) < sure:
+            if posterior.doubt(1) < stop_below:
                 break
         return Found(self.low + posterior.mode(), len(answers), tuple(answers))

@@ -136,10 +136,10 @@ class Spender:
 
     def affordable(self, offer: Offer[Mechanism], rho: float) -> float:
         """The cost of one use: `rho`, but within the limits of the lattice, and at most what is left."""
-        asked = min(max(rho, _LEAST * self.allowance.rho), offer.largest * self.allowance.rho, self.left)
-        if asked < _LEAST * self.allowance.rho or self._used[offer] >= offer.times:
+        requested = min(max(rho, _LEAST * self.allowance.rho), offer.largest * self.allowance.rho, self.left)
+        if requested < _LEAST * self.allowance.rho or self._used[offer] >= offer.times:
             raise Exhausted(f"{offer.rule!r} was used {self._used[offer]} times, and rho = {self.left:.3g} is left")
-        return asked
+        return requested
 
     def noise(self, offer: Offer[Mechanism], rho: float) -> float:
         """The standard deviation that a release of this cost would have, in natural units."""
@@ -158,9 +158,9 @@ class Spender:
         """Return the result of one search of at most this cost. Only the queries that the search made are charged."""
         made = self._buy(offer, rho)
         found = ask(made, self._tape)
-        if not 0 <= found.asked <= made.releases:
-            raise RuntimeError(f"{made.name!r} reports {found.asked} of {made.releases} releases")
-        self._mu_squared -= made.cost.mu_squared * (made.releases - found.asked) / made.releases
+        if not 0 <= found.queries <= made.releases:
+            raise RuntimeError(f"{made.name!r} reports {found.queries} of {made.releases} releases")
+        self._mu_squared -= made.cost.mu_squared * (made.releases - found.queries) / made.releases
         return found.value
 
     def sample(self, sample: HiddenSample, source: Source) -> Source:

@@ -70,7 +70,7 @@ class Plan(Shown, Recorded):
     def cost(self) -> PrivacyCost:
         """The cost of all stages. It is charged whether or not the run succeeds."""
         budget = self.parameters.budget
-        cost = self.calibrated.cost.asked(budget.epsilon, budget.delta)
+        cost = self.calibrated.cost.requested(budget.epsilon, budget.delta)
         return replace(cost, neighbours=self.parameters.neighbours, unit=self.parameters.unit)
 
     @property
@@ -210,8 +210,8 @@ class Plan(Shown, Recorded):
 
         def finish(result: MethodResult) -> Release:
             result = result if positions is None else positions(result)
-            told: dict[str, Any] = {"seeded": session.seeded, "name": name, "trace": session.trace}
-            return self.released(result, columns=data.columns, nonfinite=data.nonfinite, **told)
+            shared: dict[str, Any] = {"seeded": session.seeded, "name": name, "trace": session.trace}
+            return self.released(result, columns=data.columns, nonfinite=data.nonfinite, **shared)
 
         def failing(failed: ReleaseFailed) -> None:
             failed.plan, failed.name, failed.seeded = self.at_size(failed.size), name, session.seeded

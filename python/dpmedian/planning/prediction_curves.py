@@ -49,7 +49,7 @@ class PredictionCurves:
         return None
 
     @property
-    def asked(self) -> float:
+    def amount(self) -> float:
         """The budget of the plan: its rho, or its epsilon."""
         budget = self.plan.parameters.budget
         value = budget.epsilon if budget.rho is None else budget.rho
@@ -61,14 +61,14 @@ class PredictionCurves:
         """The prediction of the plan."""
         return float(getattr(self.plan.prediction, self.measure))
 
-    def predicted(self, n: int, asked: float) -> float | None:
+    def predicted(self, n: int, amount: float) -> float | None:
         """The prediction for n records and another budget. None if no plan is possible, or if it would probably
         fail.
         """
         budget = self.plan.parameters.budget
         try:
-            asked_for = Budget.of(delta=budget.delta, **{budget.measure: asked})
-            other = make_plan(replace(self.plan.parameters, n=n, budget=asked_for), self.plan.method)
+            other_budget = Budget.of(delta=budget.delta, **{budget.measure: amount})
+            other = make_plan(replace(self.plan.parameters, n=n, budget=other_budget), self.plan.method)
         except ValueError:
             return None
         error = getattr(other.prediction, self.measure)

@@ -122,8 +122,8 @@ def groups_plan_view(plan: GroupsPlan) -> View:
     parts = [titled(title, _PLAN_HEAD, rows, facts, yielding=(0,), numbers=(1, 2, 3))]
     choices = _choice_rows(plan)
     if len(choices) > 1:
-        told, head = [_CHOICE_NOTE.format(unit=plan.cost.unit)], _choice_head(plan)
-        parts.append(titled([], head, choices, told, numbers=(1, 2, 3, 4), aligned=True, facts_first=True))
+        notes, head = [_CHOICE_NOTE.format(unit=plan.cost.unit)], _choice_head(plan)
+        parts.append(titled([], head, choices, notes, numbers=(1, 2, 3, 4), aligned=True, facts_first=True))
     first, one = "every group" if plan.keys is None else key_text(plan.keys[0]), plan_table(plan.plans[0])
     text = "\n\n".join([*(part.text for part in parts), f"For {first}:\n{one.text}"])
     return View(text, html_block(*(part.html for part in [*parts, one])))
@@ -136,7 +136,7 @@ def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
     """
     different = list(dict.fromkeys(plan.plans))
     place = {own: index for index, own in enumerate(different)}
-    told = {
+    content = {
         "format": FORMAT,
         "outcome": "planned",
         "version": __version__,
@@ -150,7 +150,7 @@ def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
         "plans": [_without_digest(plan_record(own)) for own in different],
         "plan_of_key": None if plan.keys is None else [place[own] for own in plan.plans],
     }
-    return sealed(told)
+    return sealed(content)
 
 
 def _without_digest(record: dict[str, Any]) -> dict[str, Any]:
@@ -208,8 +208,8 @@ def _left_out(count: int) -> list[str]:
 
 
 def _facts(releases: Releases) -> list[str]:
-    told = "groups" if releases.plan.keys is not None else "groups that are shown"
-    facts = [*_left_out(len(releases)), f"{len(releases.released)} of {len(releases)} {told} have a point"]
+    which = "groups" if releases.plan.keys is not None else "groups that are shown"
+    facts = [*_left_out(len(releases)), f"{len(releases.released)} of {len(releases)} {which} have a point"]
     if not len(releases):
         facts = [NOTHING_SHOWN]
     facts += _about(releases.plan)
@@ -246,7 +246,7 @@ def releases_view(releases: Releases) -> View:
 @as_record.register
 def releases_record(releases: Releases) -> dict[str, Any]:
     """One object with a list `groups`, each with its key, and the plan of all groups."""
-    told = {
+    content = {
         **groups_plan_record(releases.plan),
         "outcome": "released",
         "date": releases.date,
@@ -257,7 +257,7 @@ def releases_record(releases: Releases) -> dict[str, Any]:
         "groups": [_group(key, releases[key]) for key in releases],
         "trace": groups_trace_entry([releases[key].trace for key in releases]),
     }
-    return sealed(told)
+    return sealed(content)
 
 
 def _group(key: object, value: Release | ReleaseFailed) -> dict[str, Any]:

@@ -72,11 +72,11 @@ def places_csv(places: Places) -> str:
 @as_record.register
 def places_record(places: Places) -> dict[str, Any]:
     """The record of a release, with the clusters."""
-    told = {
+    content = {
         **release_record(places),
         "centers": places.centers.tolist(),
         "sizes": places.sizes.tolist(),
         "size_sigma": places.size_sigma,
         "radii": places.radii.tolist(),
     }
-    return sealed(told)
+    return sealed(content)

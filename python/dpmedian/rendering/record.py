@@ -34,7 +34,7 @@ FORMAT = "dpmedian-record/1"
 @as_record.register
 def release_record(release: Release) -> dict[str, Any]:
     """The record of a release: its point, and the plan that was charged."""
-    told = {
+    content = {
         "format": FORMAT,
         "outcome": "released",
         "date": release.date,
@@ -51,7 +51,7 @@ def release_record(release: Release) -> dict[str, Any]:
         "trace": trace_entry(release.trace),
         **_planned(release.plan),
     }
-    return sealed(told)
+    return sealed(content)
 
 
 @as_record.register
@@ -59,7 +59,7 @@ def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
     """The record of a failure, which is an output: the plan, the cost, and a message instead of a point."""
     if failed.plan is None:
         raise ValueError("a building block has no plan, so its failure has no audit record: its cost is .cost")
-    told = {
+    content = {
         "format": FORMAT,
         "outcome": "failed",
         "date": failed.date,
@@ -71,7 +71,7 @@ def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
         "trace": trace_entry(failed.trace),
         **_planned(failed.plan),
     }
-    return sealed(told)
+    return sealed(content)
 
 
 @as_record.register

@@ -51,11 +51,11 @@ def step_record(step: Step) -> dict[str, Any]:
     It does not contain the point of a large model; a digest of the point identifies it.
     """
     long = step.point.size > _COORDINATES_MAX
-    told = release_record(replace(step, point=step.point[:0])) | {"point": None} if long else release_record(step)
+    content = release_record(replace(step, point=step.point[:0])) | {"point": None} if long else release_record(step)
     own = {
         "point_sha256": hashlib.sha256(np.ascontiguousarray(step.point, dtype="<f8").data).hexdigest(),
         "coherence": step.coherence,
         "coherence_interval": list(step.coherence_interval),
         "noise_std": step.noise_std,
     }
-    return sealed(told | own)
+    return sealed(content | own)

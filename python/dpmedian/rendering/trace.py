@@ -80,8 +80,10 @@ class _Room:
     def rows(self, trace: Trace) -> Iterable[dict[str, Any]]:
         """The queries of a trace as JSON."""
         for query in trace:
-            told = vars(query) | {"parameters": {name: self.plain(value) for name, value in query.parameters.items()}}
-            yield told | {"value": self.plain(query.value)}
+            content = vars(query) | {
+                "parameters": {name: self.plain(value) for name, value in query.parameters.items()}
+            }
+            yield content | {"value": self.plain(query.value)}
 
     def plain(self, value: Any) -> Any:
         """An array as a list, if there is room for it.

@@ -58,7 +58,7 @@ def error_by_size(curves: PredictionCurves) -> Curve:
     """The predicted error against the number of records."""
     n = curves.sizes[1]
     sizes = sorted({max(round(n * 2.0 ** (-4.0 + 8.0 * step / (_STEPS - 1))), 2) for step in range(_STEPS)} | {n})
-    errors = tuple(curves.predicted(size, curves.asked) for size in sizes)
+    errors = tuple(curves.predicted(size, curves.amount) for size in sizes)
     label = f"number of records ({curves.plan.parameters.budget})"
     return Curve(
         "With more or fewer records",
@@ -74,7 +74,7 @@ def error_by_size(curves: PredictionCurves) -> Curve:
 def error_by_budget(curves: PredictionCurves) -> Curve:
     """The predicted error against the budget."""
     budget = curves.plan.parameters.budget
-    values = [curves.asked * 2.0 ** (-3.0 + 6.0 * step / (_STEPS - 1)) for step in range(_STEPS)]
+    values = [curves.amount * 2.0 ** (-3.0 + 6.0 * step / (_STEPS - 1)) for step in range(_STEPS)]
     delta = f", delta = {budget.delta:.3g}" if budget.delta else ""
     return Curve(
         "With more or less budget",
@@ -82,7 +82,7 @@ def error_by_budget(curves: PredictionCurves) -> Curve:
         curves.label,
         tuple(values),
         tuple(curves.predicted(curves.sizes[1], value) for value in values),
-        (curves.asked, curves.here),
+        (curves.amount, curves.here),
         words=budget.measure + " {x}: {y}",
     )
 
@@ -176,11 +176,11 @@ def chart(curve: Curve) -> str:
             for left, top, x, y in (point for point in points if point is not None)
         ]
     )
-    told = f"{curve.y_label} against {curve.x_label}"
+    text = f"{curve.y_label} against {curve.x_label}"
     here = "" if curve.here is None else f": here {_exact(curve.here[1])} at {_number(curve.here[0])}"
     return (
         f'<figure class="chart"><figcaption><b>{escape(curve.title)}</b><span>{escape(curve.y_label)}</span>'
-        f'</figcaption><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(told + here)}" '
+        f'</figcaption><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(text + here)}" '
         f'data-points="{escape(hover)}">{"".join(parts)}</svg></figure>'
     )
 

@@ -112,7 +112,7 @@ def _released(record: Mapping[str, Any]) -> str:
     if (scales := record["plans"][0].get("scales")) is not None:
         listed = ", ".join(f"{scale:g}" for scale in scales)
         units = f"Points are in the units of the columns, and distances in units of their public scales, {listed}."
-    told = [
+    text = [
         "For each group a typical point: the point with the smallest sum of distances to all records of the "
         "group, up to "
         f"noise. {units} The distance between the point and the exact median of the group's records is at most the "
@@ -125,9 +125,9 @@ def _released(record: Mapping[str, Any]) -> str:
         "of about 95 %, and of many groups about one in twenty has a median outside of its interval.",
     ]
     if any(group["outcome"] != "released" for group in record["groups"]):
-        told.append("A group without a point failed, which is an output like any other: its cost is spent, too.")
+        text.append("A group without a point failed, which is an output like any other: its cost is spent, too.")
     if record["keys"] is None:
-        told.append(
+        text.append(
             "The groups were not listed in advance. Other groups have few records, or none: this page cannot "
             "tell which, "
             "and this is intended."
@@ -135,7 +135,7 @@ def _released(record: Mapping[str, Any]) -> str:
     table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
     picture = map_of(record["groups"], record["columns"], sphere, scales)
     circles = "" if not picture else f'<p class="soft">{_CIRCLES}</p>'
-    return f'{paragraphs(told)}{_noted(record["groups"], marks)}{picture}{circles}<div class="wide">{table}</div>{rest}'
+    return f'{paragraphs(text)}{_noted(record["groups"], marks)}{picture}{circles}<div class="wide">{table}</div>{rest}'
 
 
 def _marks(groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -173,8 +173,8 @@ def _row(
         f'<th data-name="{escape(column)}">{escape(str(part))}</th>' for column, part in zip(by, parts, strict=True)
     )
     if group["outcome"] != "released":
-        told = f'<td colspan="{len(columns) + 1}">no point: {escape(group["message"])}</td>'
-        return f'<tr>{name}{told}<td class="number" data-name="size">{size}</td></tr>'
+        text = f'<td colspan="{len(columns) + 1}">no point: {escape(group["message"])}</td>'
+        return f'<tr>{name}{text}<td class="number" data-name="size">{size}</td></tr>'
     radius = group["error_radius"]
     shown = "" if radius is None else f"{kilometers(radius) if sphere else radius:.3g}"
     if group.get("notes"):
@@ -184,11 +184,11 @@ def _row(
         f"{value:.6g}" + ("" if ends is None else f"<small>{ends[0]:.6g} to {ends[1]:.6g}</small>")
         for value, ends in list(zip(group["point"], intervals, strict=True))[: len(columns)]
     ]
-    told = "".join(
+    text = "".join(
         f'<td class="number" data-name="{escape(column)}">{cell}</td>'
         for column, cell in zip((*columns, error, "size"), (*cells, shown, size), strict=True)
     )
-    return f"<tr>{name}{told}</tr>"
+    return f"<tr>{name}{text}</tr>"
 
 
 def _traces(record: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     earlier = len(entries) - _SHOWN
     more = f'<p class="soft">{earlier} earlier entries are not shown.</p>' if earlier > 0 else ""
     protects = relation_of(ledger["neighbours"]).changed
-    told = (
+    text = (
         f"The releases below share a budget of {budget}, for one {ledger['unit']} {protects}. The ledger knows only "
         f"what was charged to it. {ledger['remaining']:.3g} of {budget.measure} is left. Shares are of "
         f"{ledger['shares_of']}, which adds up, and {100.0 * ledger['share_left']:.1f} % of it is left. Failed and "
@@ -50,7 +50,7 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     )
     table = f'<table class="stack"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return (
-        f'<p>{escape(told)}</p>\n<div class="spent" role="img" aria-label="spent">{bar}</div>\n'
+        f'<p>{escape(text)}</p>\n<div class="spent" role="img" aria-label="spent">{bar}</div>\n'
         f'<div class="wide">{table}</div>{more}'
     )
 

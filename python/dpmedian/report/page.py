@@ -85,9 +85,9 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     if parameters.private_size:
         size = getattr(found, "size", None)
         records = "private" if size is None else f"about {size:,}"
-        told = "the number is private" + ("" if size is None else ", this one is noisy")
+        text = "the number is private" + ("" if size is None else ", this one is noisy")
     else:
-        records, told = f"{plan.n:,}", "this number is public"
+        records, text = f"{plan.n:,}", "this number is public"
     numbers, failure = 2 if parameters.geometry == "sphere" else plan.d, plan.prediction.failure
     expected = (
         ("Predicted error", distance(found.error_radius, plan), "distance to the exact median of these records")
@@ -100,7 +100,7 @@ def _facts(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     facts = [
         ("Privacy budget", str(parameters.budget), spent),
         ("Protects", f"one {cost.unit}", changed),
-        ("Records", records, f"{told}; each has {numbers:,} {'coordinate' if numbers == 1 else 'coordinates'}"),
+        ("Records", records, f"{text}; each has {numbers:,} {'coordinate' if numbers == 1 else 'coordinates'}"),
         expected,
     ]
     return tiles(facts)
@@ -219,11 +219,11 @@ def _clusters(places: Places, plan: Plan) -> str:
     rows = ""
     for index, (center, size, radius) in enumerate(zip(places.centers, places.sizes, places.radii, strict=True)):
         cells = [*(f"{x:.6g}" for x in center[:_COORDINATES].tolist()), f"{size:,.0f}", distance(float(radius), plan)]
-        told = "".join(
+        text = "".join(
             f'<td class="number" data-name="{escape(name)}">{cell}</td>'
             for name, cell in zip(names[1:], cells, strict=True)
         )
-        rows += f'<tr><th data-name="Cluster">{index}</th>{told}</tr>'
+        rows += f'<tr><th data-name="Cluster">{index}</th>{text}</tr>'
     more = len(places.names) - _COORDINATES
     rest = f'<p class="soft">and {more:,} more coordinates, which the record below has</p>' if more > 0 else ""
     texts = [
@@ -278,11 +278,11 @@ def _curves(found: Plan | Release | ReleaseFailed, plan: Plan) -> str:
     if curves is not None:
         charts += [chart(error_by_size(curves)), chart(error_by_budget(curves))]
         core_radius = found.scale if isinstance(found, Release) else None
-        told = "" if core_radius is None else f": here about {distance(core_radius, plan)}{_unit(plan)}"
+        text = "" if core_radius is None else f": here about {distance(core_radius, plan)}{_unit(plan)}"
         texts.append(
             "The curves of the predicted error show the error with more or fewer records, and another budget. "
             "They follow from public numbers alone and were known before the data were read. The core radius of "
-            f"the data is the distance from their median within which 40 % of the records lie{told}."
+            f"the data is the distance from their median within which 40 % of the records lie{text}."
         )
     drawn = "\n".join(figure for figure in charts if figure)
     if not drawn:

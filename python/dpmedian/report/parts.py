@@ -128,7 +128,7 @@ def stages(plan: Plan, planned: bool) -> str:
     rows = "".join(_row(names_of, stage) for stage in plan.stages)
     names = "".join(f"<th{' class=number' if column else ''}>{name}</th>" for column, name in enumerate(names_of))
     unit = "" if plan.cost.unit == RECORD else f" A record here is what one {plan.cost.unit} contributes."
-    told = (
+    text = (
         ("Nothing but these queries will be" if planned else "Nothing but these queries was")
         + " computed from the data for the result, and every answer "
         + ("gets noise before it is used." if planned else "got noise before it was used.")
@@ -137,7 +137,7 @@ def stages(plan: Plan, planned: bool) -> str:
         "otherwise."
     )
     return (
-        f'<p>{escape(told)}</p>\n<div class="wide"><table class="stack stages"><thead><tr>{names}</tr></thead>'
+        f'<p>{escape(text)}</p>\n<div class="wide"><table class="stack stages"><thead><tr>{names}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
 
@@ -155,9 +155,9 @@ def spent(head: Sequence[str], rows: Sequence[Sequence[str]], rho: str) -> str:
     )
     more = len(rows) - _QUERIES
     rest = f'<p class="soft">and {more:,} more rows, which the record has</p>' if more > 0 else ""
-    told = f"What was queried in fact, and what it cost; the plan above states the most. {rho}"
+    text = f"What was queried in fact, and what it cost; the plan above states the most. {rho}"
     return (
-        f"<details><summary>What the run did</summary><p>{escape(told)}</p>"
+        f"<details><summary>What the run did</summary><p>{escape(text)}</p>"
         f'<div class="wide"><table class="stack"><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
         f"</div>{rest}</details>"
     )

@@ -56,11 +56,11 @@ def map_of(
         at = _WIDTH / 2.0 + (x - center[0]) * narrow * scale, height / 2.0 - (y - center[1]) * scale
         if group["error_radius"] is not None:
             circles.append(_circle("error", at, group["error_radius"] * scale))
-        told = escape(", ".join(map(str, _parts(group))))
+        title = escape(", ".join(map(str, _parts(group))))
         text = str(_parts(group)[0])
         name = "" if text in named else _name(text, at, boxes)
         named |= {text} if name else set()
-        dots.append(f"<g><title>{told}</title>{_circle('here', at, 4.0)}</g>")
+        dots.append(f"<g><title>{title}</title>{_circle('here', at, 4.0)}</g>")
         names.append(name)
     bar, text = _ruler(across / 2.0 or 1.0, sphere)
     text += "" if scales is None else " in units of the scales"

@@ -68,11 +68,11 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
     ]
     if cost.delta0 == 0.0:
         factor = odds(cost.for_group(_ROWS), delta)
-        told = f"the factor of {odds(cost, delta):.3g} below becomes "
-        told += f"{factor:.3g}" if factor < _FACTOR_MAX else "so large that it promises nothing"
+        text = f"the factor of {odds(cost, delta):.3g} below becomes "
+        text += f"{factor:.3g}" if factor < _FACTOR_MAX else "so large that it promises nothing"
         texts.append(
             f"If a person has several rows, the promise for that person is weaker. With {_ROWS} rows of the same "
-            f"person, {told}. A release made with unit= protects all rows of a person."
+            f"person, {text}. A release made with unit= protects all rows of a person."
         )
     return texts
 
@@ -112,10 +112,10 @@ def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
 def _replaced(unit: str, epsilon: float, delta: float) -> str:
     """The guarantee under add/remove, restated for a unit whose data had been different (a removal and an addition)."""
     factor, more = math.exp(min(2.0 * epsilon, 700.0)), (1.0 + math.exp(min(epsilon, 700.0))) * delta
-    told = f"The promise is about being in the data or not. If the data of one {unit} had been different instead, "
+    text = f"The promise is about being in the data or not. If the data of one {unit} had been different instead, "
     if factor >= _FACTOR_MAX or more >= 1.0:
-        return f"{told}it is so weak that it promises nothing."
-    return f"{told}it is weaker: the factor is at most {factor:.3g}{_apart(more)}."
+        return f"{text}it is so weak that it promises nothing."
+    return f"{text}it is weaker: the factor is at most {factor:.3g}{_apart(more)}."
 
 
 def _apart(delta: float) -> str:

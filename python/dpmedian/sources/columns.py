@@ -48,14 +48,14 @@ def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int
 
 
 def divide(
-    names: Sequence[str], wanted: Sequence[str | int] | None, beside: Sequence[str | int]
+    names: Sequence[str], wanted: Sequence[str | int] | None, label_columns: Sequence[str | int]
 ) -> tuple[list[int], list[int]]:
     """The positions of the point columns and of the label columns.
 
     The default for the point columns is all columns that are not label columns.
     """
-    others = select(names, beside) if beside else []
-    places = coordinates(names, others) if wanted is None and beside else select(names, wanted)
+    others = select(names, label_columns) if label_columns else []
+    places = coordinates(names, others) if wanted is None and label_columns else select(names, wanted)
     for place in others:
         if place in places:
             raise ValueError(f"column {names[place]!r} was requested twice, as a label and as a coordinate")

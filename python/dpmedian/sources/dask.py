@@ -160,7 +160,7 @@ class Collection:
         chunks = points.chunks[0] if columns is None else None
         return cls(client, _computed(client, points), int(width), columns, chunks)
 
-    def beside(self, labels: Any) -> tuple[Any, ...]:
+    def labels_of_parts(self, labels: Any) -> tuple[Any, ...]:
         """The partitions of the labels, as futures. They correspond to the partitions of the points."""
         return _computed(self.client, labels if self.chunks is None else labels.rechunk((self.chunks,)))
 
@@ -213,7 +213,7 @@ class Holders:
 
     def replies(self, query: Message, wanted: Wanted) -> list[Message]:
         """The answers of all actors."""
-        return self._asked(lambda: self._round(lambda actor, _: actor.reply(query, wanted)))
+        return self._repeated(lambda: self._round(lambda actor, _: actor.reply(query, wanted)))
 
     def records(self, places: Sequence[Message | None], wanted: Wanted) -> list[Message]:
         """The records at these positions, in one message for each part."""
@@ -230,11 +230,11 @@ class Holders:
     def forget(self, group: int) -> None:
         """Let the actors drop the prepared records of a group."""
         if self._actors:
-            self._asked(lambda: self._round(lambda actor, _: actor.forget(group)))
+            self._repeated(lambda: self._round(lambda actor, _: actor.forget(group)))
 
     def _by_part(self, ask: Callable[[], list[dict[int, Answer]]]) -> list[Answer]:
         found: dict[int, Answer] = {}
-        for part in self._asked(ask):
+        for part in self._repeated(ask):
             found.update(part)
         return [found[i] for i in range(len(self.parts))]
 
@@ -242,7 +242,7 @@ class Holders:
         """Query every actor at once."""
         return [future.result() for future in [ask(actor, i) for i, actor in enumerate(self._actors)]]
 
-    def _asked(self, ask: Callable[[], Answer]) -> Answer:
+    def _repeated(self, ask: Callable[[], Answer]) -> Answer:
         """The answers of a round. If a worker was lost, the round is repeated with new actors."""
         lost: BaseException | None = None
         for _ in range(_ATTEMPTS):

@@ -131,8 +131,8 @@ def as_table(points: Any) -> Any:
     if type(points).__module__.split(".")[0] in ("pandas", "polars") or not hasattr(points, "__arrow_c_stream__"):
         return points
     shape = getattr(points, "shape", None)
-    told = tuple(shape) if isinstance(shape, (tuple, list)) else ()
-    if hasattr(points, "__array__") and told and not (hasattr(points, "columns") or hasattr(points, "schema")):
+    stated = tuple(shape) if isinstance(shape, (tuple, list)) else ()
+    if hasattr(points, "__array__") and stated and not (hasattr(points, "columns") or hasattr(points, "schema")):
         return points
     try:
         import pyarrow  # type: ignore[import-untyped, unused-ignore]
@@ -141,7 +141,7 @@ def as_table(points: Any) -> Any:
     if isinstance(points, (pyarrow.Table, pyarrow.RecordBatch, pyarrow.ChunkedArray)):
         return points
     table = pyarrow.table(points)
-    if len(told) == 2 and told != table.shape:
+    if len(stated) == 2 and stated != table.shape:
         raise ValueError(
             "points must have one row for each record, but their shape and their Arrow stream have different numbers "
             "of rows or columns; pass an array, numpy.asarray(points)"

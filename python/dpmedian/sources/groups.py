@@ -224,10 +224,10 @@ def _is_text(label: bytes) -> bool:
 def _check_width(keys: tuple[Hashable, ...], columns: int) -> None:
     width = width_of(keys)
     if width != columns:
-        told = "1 column, so every key must be a label"
+        expected = "1 column, so every key must be a label"
         if columns > 1:
-            told = f"{columns} columns, so every key must be a tuple of {columns} labels"
-        raise ValueError(f"by has {told}, got {keys[0]!r}")
+            expected = f"{columns} columns, so every key must be a tuple of {columns} labels"
+        raise ValueError(f"by has {expected}, got {keys[0]!r}")
 
 
 def with_all_labels(part: Grouped, labels: list[bytes]) -> Grouped:

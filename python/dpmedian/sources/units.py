@@ -117,8 +117,8 @@ def as_row_records(points: Any, nonfinite: str, d: int | None, geometry: str) ->
         return as_records(points, nonfinite=nonfinite, d=d)
     if isinstance(points, Records) and points.geometry == geometry:
         return points
-    told = None if nonfinite == "raise" else 2
-    return as_vectors(as_records(points, nonfinite=nonfinite, d=told), nonfinite)
+    width = None if nonfinite == "raise" else 2
+    return as_vectors(as_records(points, nonfinite=nonfinite, d=width), nonfinite)
 
 
 def check_missing(row: int | None, label: str, nonfinite: str, neighbours: Neighbours) -> None:

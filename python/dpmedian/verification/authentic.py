@@ -82,16 +82,16 @@ def ledger_checks(
     chain = "the ledger is consistent: no line was changed, removed or moved"
     try:
         found = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-        told = found.to_dict()
+        content = found.to_dict()
     except BrokenChain as error:
         return [Check(chain, (str(error),))], [], False
-    match, notes = match_in(told["entries"], record), []
-    if told["taken_over"]:
+    match, notes = match_in(content["entries"], record), []
+    if content["taken_over"]:
         notes.append(
-            f"the first {told['taken_over']} entries of the ledger were made by a version that did not chain them: "
+            f"the first {content['taken_over']} entries of the ledger were made by a version that did not chain them: "
             "whether one of them was changed before is not known"
         )
-    wrong = list(_member(record, told["entries"], match))
+    wrong = list(_member(record, content["entries"], match))
     if not wrong and not match.exact:
         notes.append(
             f"the ledger's entry {match.undigested[-1]} has the name and the cost of this record, and was charged "

@@ -82,9 +82,9 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
 
 def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
     assigned, keys = record["plan_of_key"], record["keys"]
-    told = [group["key"] for group in record.get("groups", [])]
+    released = [group["key"] for group in record.get("groups", [])]
     if keys is None:
-        yield from _selected(record, plans, told)
+        yield from _selected(record, plans, released)
         return
     try:
         group_keys(keys)  # A repeated key is an error, because its group would be released twice and charged once.
@@ -93,13 +93,13 @@ def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
     listed = isinstance(assigned, list) and len(assigned) == len(keys)
     if not listed or not all(type(index) is int and 0 <= index < plans for index in assigned):
         yield f"plan_of_key must name one of the {plans} plans for each of the {len(keys)} keys, got {assigned}"
-    if record["outcome"] != "planned" and told != keys:
+    if record["outcome"] != "planned" and released != keys:
         yield "the groups are not those of the keys: there must be one group for each key, in the order of the keys"
     if any(plan["lone_delta"] is not None for plan in record["plans"]):
         yield "the keys are listed, but a plan has a threshold, which is for keys that are not listed"
 
 
-def _selected(record: Mapping[str, Any], plans: int, told: list[Any]) -> Iterator[str]:
+def _selected(record: Mapping[str, Any], plans: int, released: list[Any]) -> Iterator[str]:
     """What is wrong with groups whose keys were not listed."""
     if plans != 1:
         yield f"keys that are not listed have one plan for all groups, but the record has {plans}"
@@ -109,9 +109,9 @@ def _selected(record: Mapping[str, Any], plans: int, told: list[Any]) -> Iterato
     if plan["lone_delta"] is None:
         yield "the keys are not listed, but the plan has no threshold for them: it would show groups of one"
         return
-    if told:
+    if released:
         try:
-            found = group_keys(told)
+            found = group_keys(released)
         except (TypeError, ValueError) as error:
             yield str(error)
             return
@@ -147,9 +147,9 @@ def _relation(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
         if relation_of(plan["neighbours"]).size_is_public:
             yield f"the plan of one group must be for 'add_remove', but plan {index} is for {plan['neighbours']!r}"
     places = [("the record", record), *((f"plan {index}", plan) for index, plan in enumerate(record["plans"]))]
-    for place, told in places:
-        if told["unit"] != cost.unit:
-            yield f"unit of {place} is {told['unit']!r}, but that of the cost is {cost.unit!r}"
+    for place, released in places:
+        if released["unit"] != cost.unit:
+            yield f"unit of {place} is {released['unit']!r}, but that of the cost is {cost.unit!r}"
 
 
 def _total(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:

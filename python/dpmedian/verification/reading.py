@@ -141,7 +141,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
         plan = plan_of(record)
         if record["outcome"] == "planned":
             return plan
-        told: dict[str, Any] = {
+        shared: dict[str, Any] = {
             "name": None if record["name"] is None else _of("name", str, record),
             "size": None if record["size"] is None else _of("size", int, record),
             "seeded": _of("seeded", bool, record),
@@ -151,7 +151,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
         }
         cost = plan.calibrated.cost
         if record["outcome"] == "failed":
-            return ReleaseFailed(_of("message", str, record), cost, plan=plan, **told)
+            return ReleaseFailed(_of("message", str, record), cost, plan=plan, **shared)
         columns, point = record["columns"], record["point"]
         if point is None:
             _of("point_sha256", str, record)
@@ -171,7 +171,7 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
             notes=tuple(record["notes"]),
             moments=None if record["moments"] is None else Moments.from_dict(record["moments"]),
             columns=None if columns is None else tuple(columns),
-            **told,
+            **shared,
         )
         if plan.parameters.threshold is not None:
             return _step(release, record)

@@ -94,8 +94,8 @@ def _query(row: Mapping[str, Any]) -> Query:
         value = None if row["value"] is None else np.array(row["value"], dtype=np.float64)
         if value is not None and value.ndim != 1:
             raise ValueError("a value must be a list of numbers")
-        told = {name: row[name] for name in ("stage", "noise", "sensitivity", "sigma", "rho", "statistic")}
-        return Query(**told, value=value, parameters=given)
+        stated = {name: row[name] for name in ("stage", "noise", "sensitivity", "sigma", "rho", "statistic")}
+        return Query(**stated, value=value, parameters=given)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"a query of the trace cannot be read: {type(error).__name__}: {error}") from None
 

@@ -92,18 +92,18 @@ def verify(
             record = json.dumps(dict(record))
         except RecursionError:
             raise ValueError("this is no audit record: it is not JSON of a sensible depth") from None
-    told = parsed(record if _is_text(record) else Path(record).read_text(encoding="utf-8"))
-    found = verify_groups(told, _verified) if is_of_groups(told) else _verified(told)
-    checks, notes, by = [*found.checks, digest_check(told)], list(found.notes), []
+    content = parsed(record if _is_text(record) else Path(record).read_text(encoding="utf-8"))
+    found = verify_groups(content, _verified) if is_of_groups(content) else _verified(content)
+    checks, notes, by = [*found.checks, digest_check(content)], list(found.notes), []
     if key is not None:
-        checks.append(signature_check(told, key))
+        checks.append(signature_check(content, key))
         by.append(f"the signature of the key {Path(key).name}")
     if ledger is not None:
-        more, further, exact = ledger_checks(told, ledger)
+        more, further, exact = ledger_checks(content, ledger)
         checks, notes = [*checks, *more], [*notes, *further]
         by += [called(ledger)] if exact else []
-    told_of = () if told["outcome"] == "planned" or by else _UNAUTHENTICATED[told["outcome"]]
-    return replace(found, checks=tuple(checks), notes=tuple(notes), authenticated=tuple(by), unauthenticated=told_of)
+    unchecked = () if content["outcome"] == "planned" or by else _UNAUTHENTICATED[content["outcome"]]
+    return replace(found, checks=tuple(checks), notes=tuple(notes), authenticated=tuple(by), unauthenticated=unchecked)
 
 
 def _is_text(record: str | os.PathLike[str]) -> TypeGuard[str]:
@@ -127,7 +127,7 @@ class _Review:
     """One record, and the checks of it."""
 
     def __init__(self, record: dict[str, Any]) -> None:
-        self.told = record
+        self.content = record
         self.found = read(record)
         self.plan = plan_of(record)
         self.cost = self.plan.calibrated.cost
@@ -136,7 +136,7 @@ class _Review:
         plan, cost, cap = self.plan, self.cost, self.plan.calibrated.cap
         checks = [Check("protected unit: plan and cost have the same neighbors and unit", tuple(self.relation()))]
         for index, stage in enumerate(plan.stages):
-            stated = self.told["stages"][index]
+            stated = self.content["stages"][index]
             wrong = [*wrong_with(stage, plan.parameters, cap), *_sums(stated, stage.cost)]
             if stated["sigma"] != stage.sigma:
                 wrong.append(f"sigma is {stated['sigma']!r}, and the scale of its noise {stage.noise.scale!r}")
@@ -148,23 +148,27 @@ class _Review:
         trace = None if isinstance(self.found, Plan) else self.found.trace
         if trace is not None:
             spent = f"trace: {len(trace)} queries spent rho = {trace.rho:.6g} of at most {cost.rho:.6g}"
-            wrong = [*wrong_sum(self.told, trace), *wrong_with_trace(trace, plan, self.told["size"])]
+            wrong = [*wrong_sum(self.content, trace), *wrong_with_trace(trace, plan, self.content["size"])]
             checks.append(Check(spent, tuple(wrong)))
         checks.append(Check(f"budget: {plan.parameters.budget} covers the cost", tuple(self.budget())))
         checks.append(Check("the sentences of the record agree with its numbers", tuple(self.words())))
-        notes = [_NO_TRACE] if trace is None and self.told.get("trace") is not None else []
+        notes = [_NO_TRACE] if trace is None and self.content.get("trace") is not None else []
         checks.append(Check("the record was made by a version that this program knows", tuple(self.version())))
-        if self.told["version"] == __version__:
-            checks.append(Check("the plan, computed again from its public parameters, is the same", tuple(self.anew())))
-        elif self.told["version"] in FORMER_VERSIONS:
-            maker = self.told["version"]
+        if self.content["version"] == __version__:
+            checks.append(
+                Check(
+                    "the plan, computed again from its public parameters, is the same", tuple(self.plan_differences())
+                )
+            )
+        elif self.content["version"] in FORMER_VERSIONS:
+            maker = self.content["version"]
             notes.append(
                 f"version {maker} made this record, and this is {__version__}. The plan was not computed again, "
                 f"so a stage that is missing in the record is not noticed; verify the record with version {maker}"
             )
-        if self.told["outcome"] != "planned":
+        if self.content["outcome"] != "planned":
             checks.append(Check("the noise was not predictable", tuple(self.seed())))
-        return Verification(tuple(checks), self.claim(), tuple(notes), whole=self.told["version"] == __version__)
+        return Verification(tuple(checks), self.claim(), tuple(notes), whole=self.content["version"] == __version__)
 
     def claim(self) -> str:
         """The claim in one sentence."""
@@ -172,15 +176,15 @@ class _Review:
             "planned": "the planned release",
             "released": "the release",
             "failed": "the failed release",
-        }[self.told["outcome"]]
-        name = f" {self.told['name']!r}" if self.told.get("name") else ""
+        }[self.content["outcome"]]
+        name = f" {self.content['name']!r}" if self.content.get("name") else ""
         return (
             f"{what}{name} by {self.plan.method!r} is differentially private with {self.plan.parameters.budget}, for "
             f"{protected(self.cost.neighbours, self.cost.unit)}."
         )
 
     def version(self) -> Iterator[str]:
-        maker = self.told["version"]
+        maker = self.content["version"]
         if maker not in (__version__, *FORMER_VERSIONS):
             yield (
                 f"the version {maker!r} is unknown to version {__version__}, so a stage that the record leaves out "
@@ -189,12 +193,12 @@ class _Review:
 
     def relation(self) -> Iterator[str]:
         for name in ("neighbours", "unit"):
-            stated, of_cost = self.told[name], getattr(self.cost, name)
+            stated, of_cost = self.content[name], getattr(self.cost, name)
             if stated != of_cost:
                 yield f"{name} is {stated!r}, but that of the cost is {of_cost!r}"
-        if self.plan.parameters.private_size and self.told["n"] is not None:
-            yield f"n = {self.told['n']} is stated, but under 'add_remove' or with weights it is private"
-        if isinstance(self.found, Release) and self.told["point"] is not None:
+        if self.plan.parameters.private_size and self.content["n"] is not None:
+            yield f"n = {self.content['n']} is stated, but under 'add_remove' or with weights it is private"
+        if isinstance(self.found, Release) and self.content["point"] is not None:
             size, columns = self.found.point.size, self.found.columns
             wanted = 2 if self.plan.parameters.geometry == "sphere" else self.plan.d
             if size != wanted or (columns is not None and len(columns) != size):
@@ -202,7 +206,7 @@ class _Review:
 
     def total(self) -> Iterator[str]:
         cost, stages = self.cost, self.plan.stages
-        yield from _sums(self.told["cost"], cost)
+        yield from _sums(self.content["cost"], cost)
         cap = self.plan.calibrated.cap
         apart = [stage.cost for stage in stages if not stage.capped]
         if cap is not None:
@@ -255,23 +259,23 @@ class _Review:
             yield f"the cost exceeds the budget {budget}: {found}"
 
     def words(self) -> Iterator[str]:
-        if self.told["cost_explained"] != explained(self.cost, self.plan.calibrated.cap):
+        if self.content["cost_explained"] != explained(self.cost, self.plan.calibrated.cap):
             yield "cost_explained does not explain this cost"
 
-    def anew(self) -> Iterator[str]:
+    def plan_differences(self) -> Iterator[str]:
         try:
-            made = make_plan(parameters_of(self.told), self.plan.method).at_size(self.told.get("size"))
+            made = make_plan(parameters_of(self.content), self.plan.method).at_size(self.content.get("size"))
         except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
             yield f"no such plan can be made: {error}"
             return
-        yield from _differences("", self.comparable(self.told), self.comparable(plan_record(made)))
+        yield from _differences("", self.comparable(self.content), self.comparable(plan_record(made)))
 
     @staticmethod
     def comparable(record: Mapping[str, Any]) -> dict[str, Any]:
         return {name: record[name] for name in ("stages", "cost", "cap", "prediction", "examples", "plan_notes")}
 
     def seed(self) -> Iterator[str]:
-        if self.told["seeded"]:
+        if self.content["seeded"]:
             yield "the noise came from a seed: anybody who finds the seed can remove the noise, so nobody is protected"
 
 

@@ -324,7 +324,7 @@ class Queries:
                 octave=_FIRST_OCTAVE,
                 resolution=self.p.resolution or 0.0,
                 likely=likely,
-                sure=0.0 if self.few else OPEN,
+                stop_below=0.0 if self.few else OPEN,
             ),
         )
         return self.inside(found.point), found.doubt
@@ -356,7 +356,7 @@ class Queries:
                     share=share,
                     size=self.m,
                     likely=likely,
-                    sure=c.elsewhere,
+                    stop_below=c.elsewhere,
                 ),
             )
         )

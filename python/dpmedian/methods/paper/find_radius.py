@@ -60,12 +60,12 @@ class Search(Protocol):
     def failure(self) -> float: ...
 
     @property
-    def held(self) -> float:
+    def guaranteed(self) -> float:
         """The fraction of the records that a ball of the released radius contains according to the proof."""
         ...
 
     @property
-    def asked(self) -> float:
+    def requested(self) -> float:
         """The approximate fraction of the records that must lie within a radius so that the search finds this
         radius.
         """
@@ -90,7 +90,7 @@ class SearchByPairs:
 
     n: int
     failure_probability: float
-    held: float
+    guaranteed: float
     margin: float
     bisection: PairBisection
 
@@ -115,10 +115,10 @@ class SearchByPairs:
     @property
     def target(self) -> float:
         """The fraction of the pairs that the radius must cover."""
-        return self.held + self.margin
+        return self.guaranteed + self.margin
 
     @property
-    def asked(self) -> float:
+    def requested(self) -> float:
         """The root of the target.
 
         If a fraction f of the records lies within a ball, a random pair lies in the ball with probability f^2.
@@ -185,7 +185,7 @@ class SearchByBalls:
         return cls(n, failure_probability, rho, threshold)
 
     @property
-    def held(self) -> float:
+    def guaranteed(self) -> float:
         return FRACTION
 
     @property
@@ -194,7 +194,7 @@ class SearchByBalls:
         return self.threshold.threshold / self.threshold.m
 
     @property
-    def asked(self) -> float:
+    def requested(self) -> float:
         return self.threshold.threshold / (self.threshold.m * self.n)
 
     @property

@@ -198,10 +198,10 @@ class LocCuttingPlane(CalibratedMethod):
         the longest window that is consistent with its noise, and from the next shorter window.
         """
         windows = self.parameters.profile.selection_windows
-        asked = len(trail.gradients)
+        queries = len(trail.gradients)
         if not windows:
-            return list(trail.centers[:asked])
-        fits = [trail.fit(math.ceil(part * asked), origin, radius) for part in windows]
+            return list(trail.centers[:queries])
+        fits = [trail.fit(math.ceil(part * queries), origin, radius) for part in windows]
         first = next((i for i, (_, misfit) in enumerate(fits) if misfit <= CONSISTENT), len(fits) - 1)
         return [*(point for point, _ in fits), trail.centers[-1]][first : first + 2]
 
@@ -224,8 +224,8 @@ class Trail:
         several cuts. The root is the mean center plus one Newton step with the mean gradient, clipped to the extent of
         the centers. The curvature is a single number, the slope of the gradients against the centers.
         """
-        asked, d = self.gradients.shape
-        window = slice(asked - last, asked)
+        queries, d = self.gradients.shape
+        window = slice(queries - last, queries)
         weights = self.noises[window] ** -2.0
         weights = weights / weights.sum()
         centers, gradients = (self.centers[window] - origin) / radius, self.gradients[window]

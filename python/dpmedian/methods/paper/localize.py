@@ -161,7 +161,7 @@ class Localize(Calibrated):
 
         With the step of the paper it does not hold for very large n, because the step becomes too short.
         """
-        return self.excess(n) <= self.finder.search.held - 0.5
+        return self.excess(n) <= self.finder.search.guaranteed - 0.5
 
     @property
     def sufficient(self) -> float:
@@ -190,10 +190,10 @@ class Localize(Calibrated):
             doubts.append(
                 "localization cannot reach the median: its step shrinks with n, and the steps of a round are too short"
             )
-        if self.finder.search.asked > 0.85:
+        if self.finder.search.requested > 0.85:
             doubts.append(
-                f"the radius must hold {self.finder.search.asked:.0%} of the records: with more than "
-                f"{1.0 - self.finder.search.asked:.0%} of outliers the radius depends on the outliers, and the "
+                f"the radius must hold {self.finder.search.requested:.0%} of the records: with more than "
+                f"{1.0 - self.finder.search.requested:.0%} of outliers the radius depends on the outliers, and the "
                 "error is larger than predicted"
             )
         return tuple(doubts)
