@@ -212,7 +212,7 @@ def test_more_records_make_the_default_profile_more_accurate_where_the_printed_s
 
 def test_the_plan_says_what_is_proved_capped_and_too_small():
     large = "\n".join(loc_dpgd(1_000_000, 10, radius=1e4, resolution=0.05, rho=0.1).notes)
-    assert "it is met" in large
+    assert "this is met" in large
     assert "capped at 512 steps" in large
     assert "an order of magnitude" in large
     small = loc_dpgd(50, 200, radius=1e4, resolution=0.05, rho=0.1)
@@ -220,7 +220,7 @@ def test_the_plan_says_what_is_proved_capped_and_too_small():
     strict = loc_dpgd(3000, 200, radius=1e10, resolution=0.05, rho=0.2, profile="paper")
     assert "the radius must hold 92% of the records" in strict.notes[0]
     assert small.prediction.excess is None
-    assert "it is not met" in "\n".join(small.notes)
+    assert "this is not met" in "\n".join(small.notes)
 
 
 def test_profiles_are_tables_without_a_branch_on_their_name():

@@ -1,8 +1,8 @@
 """Checks of numbers that callers pass. An error names the argument, its value and the accepted values.
 
-A number that is not equal to a double, such as a Fraction or a large integer, is rounded toward more privacy: a cost is
-rounded up. With `down`, a number is rounded down. This is for numbers that protect more if they are smaller (a budget),
-or that are assumed to be at least so large (a standard deviation).
+A number that is not equal to a double, such as a Fraction or a large integer, is rounded toward more privacy. A cost is
+rounded up. With `down`, a number is rounded down: budgets, because a smaller budget protects more, and standard
+deviations, because an overstated standard deviation would understate the cost.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _number(name: str, value: object, accepted: str, down: bool) -> float:
     try:
         number = float(exact)
     except OverflowError:
-        return math.inf  # This is not a finite number, and the error will say so.
+        return math.inf  # The caller refuses it, because it is not finite.
     if down:
         return math.nextafter(number, -math.inf) if number > exact else number
     return math.nextafter(number, math.inf) if number < exact else number
@@ -84,7 +84,7 @@ def require_encodable(name: str, text: str) -> None:
 
 
 def whole(name: str, value: object) -> int:
-    """A positive whole number, exact: it is not converted to a double."""
+    """A positive whole number. It stays exact, because it is not converted to a double."""
     accepted = "a positive whole number"
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)

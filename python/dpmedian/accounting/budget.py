@@ -68,8 +68,8 @@ class Budget:
         return self.log_overspend(cost, rounding=rounding) <= 0.0
 
     def log_overspend(self, cost: PrivacyCost, *, rounding: float = 0.0) -> float:
-        """The logarithm of the cost's delta (or rho), divided by the delta (or rho) of the budget. It is at most 0 if
-        and only if the cost fits.
+        """The logarithm of a quotient: the delta (or rho) of the cost, divided by the delta (or rho) of the budget. The
+        logarithm is at most 0 if and only if the cost fits.
 
         Parameters
         ----------
@@ -100,9 +100,9 @@ class Budget:
     def epsilon_at(self, delta: float) -> float:
         """The epsilon that holds at this delta for any sequence of releases within the budget.
 
-        This epsilon may be claimed even if an analyst chose costs, or when to stop, after seeing results. The smaller
-        epsilon of the costs that were spent in the end may not be claimed then, because the costs were not fixed before
-        the first result.
+        This epsilon may be claimed even if an analyst saw results before choosing costs or deciding when to stop. In
+        that case, the smaller epsilon of the costs that were spent may not be claimed, because these costs were not
+        fixed before the first result.
 
         Parameters
         ----------
@@ -112,7 +112,8 @@ class Budget:
         Returns
         -------
         float
-            The conversion of rho-zCDP, or the budget's own epsilon; infinite if delta is too small for the budget.
+            The epsilon that rho-zCDP implies, or the budget's own epsilon. It is infinite if delta is too small for the
+            budget.
         """
         delta = usable_delta(delta)
         if self.rho is None:

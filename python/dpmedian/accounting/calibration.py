@@ -17,8 +17,8 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
     """The largest rho whose cost fits the budget, to nine digits. The cost of the returned rho fits.
 
     `cost_of` maps a rho to the cost of a release with this rho. The cost must increase with rho. `cost_of` may raise a
-    ValueError for a rho that is out of its range. If it does so for every rho that could fit, the error of `calibrate`
-    contains the reason.
+    ValueError for a rho that is out of its range. If `cost_of` raises an error for every rho that could fit, the error
+    of `calibrate` contains the reason.
     """
     guess = _likely_rho(budget)
     too_much = ""
@@ -39,8 +39,8 @@ def calibrate(cost_of: Callable[[float], PrivacyCost], budget: Budget) -> float:
             too_much = f"at rho = {rho:.3g} the cost is {cost}"
         return found
 
-    # The search starts at the guess, which is nearly exact for Gaussian costs. It takes growing steps until it has
-    # crossed the border between costs that fit and costs that do not.
+    # The search starts at the guess, which is nearly exact for Gaussian costs. The search takes growing steps until it
+    # has crossed the border between costs that fit and costs that do not fit.
     upwards = excess(0.0) <= 0.0
     near = 0.0
     for stride in (2.0**-20, 2.0**-6, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0):

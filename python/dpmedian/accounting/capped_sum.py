@@ -9,7 +9,7 @@ __all__ = ["CappedSum"]
 
 
 class CappedSum:
-    """A sum of doubles without rounding: a rounded sum would not grow by costs that are small enough."""
+    """A sum of doubles without rounding. A rounded sum would ignore costs that are tiny relative to the sum."""
 
     def __init__(self, cap: float) -> None:
         self.cap = cap

@@ -6,9 +6,9 @@ exact if a closed form exists. `PrivacyCost.delta_at` computes the smallest of t
 * Gaussian releases. Noise of standard deviation sigma is added to values of L2 sensitivity D. All such releases compose
   to one Gaussian with mu^2 = sum (D/sigma)^2 and delta_mu(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 -
   epsilon/mu).
-* Discretization. The noise is a discrete Gaussian. For sigma of at least 7, the total variation between it and a
-  Gaussian that is rounded to integers is at most 1/(40 sigma^2) per coordinate (1/(19 sigma^2) for smaller sigma).
-  Replacing one by the other for both data sets adds (1 + e^epsilon) times the sum of these distances to delta.
+* Discretization. The noise is a discrete Gaussian. The total variation distance between this noise and a Gaussian that
+  is rounded to integers is at most 1/(40 sigma^2) per coordinate (1/(19 sigma^2) if sigma is below 7). Replacing one
+  noise by the other for both data sets adds (1 + e^epsilon) times the sum of these distances to delta.
 * Pure and bounded-range releases. Each is replaced by a privacy loss with finitely many values, which dominates the
   true loss. If w is the probability of the value l of their sum, delta(epsilon) = sum of w delta_mu(epsilon - l).
   An epsilon0-DP release has the losses of randomized response, +epsilon0 and -epsilon0. A release of bounded range eta
@@ -58,7 +58,7 @@ class PrivacyCost:
     mu_squared: float = 0.0
     """The sum of (sensitivity/sigma)^2 over the Gaussian releases."""
     discretization: float = 0.0
-    """The total variation between discrete and rounded Gaussian noise, summed over the released coordinates."""
+    """The total variation distance between discrete and rounded Gaussian noise, summed over all coordinates."""
     pure_epsilons: tuple[float, ...] = ()
     """The epsilon of every release under pure DP."""
     bounded_ranges: tuple[float, ...] = ()
@@ -206,8 +206,8 @@ class PrivacyCost:
             have more than k records.
         exactly : bool
             A statement of the caller that each unit has exactly k records in every possible data set. Under "replace" a
-            new unit is refused without this statement. The reason: if a unit with 1 record could be replaced by a unit
-            with 2 records, the number of records would change, and a release under "replace" may reveal this number.
+            new unit is refused without this statement, because replacing a unit with 1 record by a unit with 2 records
+            would change the number of records, and a release under "replace" may reveal this number.
 
         Returns
         -------

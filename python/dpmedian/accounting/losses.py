@@ -40,7 +40,8 @@ def losses_of(pure_epsilons: tuple[float, ...], bounded_ranges: tuple[float, ...
     for size, losses_of_step in steps[: _LOSS_STEPS - 1]:
         if size > 0.0:
             losses = _compose(losses, losses_of_step(size))
-    # If there are many releases, the smallest ones count as one pure release. Its epsilon is the sum of theirs.
+    # If there are many releases, the smallest ones count as one pure release whose epsilon is the sum of their epsilons
+    # and etas.
     rest = sum_up(size for size, _ in steps[_LOSS_STEPS - 1 :])
     return _compose(losses, _pure_losses(rest)) if rest > 0.0 else losses
 

@@ -1,7 +1,7 @@
 """A description of what is protected: which data sets are neighbors, and in which unit they differ.
 
 Sensitivities, costs, ledgers and records take a `Protection`. No other module compares the name of a relation with a
-string: a `Relation` has properties that say what it means.
+string, because the properties of a `Relation` say what the relation means.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ class Protection:
         return self.relation is REPLACE and self.unit == RECORD
 
     def require_group(self, group: str, k: int, exactly: object) -> None:
-        """Raise an error unless a change of a group of k units can be made in k steps from neighbor to neighbor."""
+        """Raise an error unless at most k steps from neighbor to neighbor lead from one data set to another in which a
+        group of k units is changed.
+        """
         unit = self.unit
         if group == unit:
             return
@@ -122,20 +124,20 @@ class Protection:
             raise ValueError(f"a {RECORD!r} is not a group of units {unit!r}: use cost.per_record()")
         if self.relation.size_is_public and exactly is not True:
             raise ValueError(
-                f"under neighbours = 'replace' a {group!r} of at most {k} units {unit!r} has no bound: a "
-                f"{group!r} with fewer units "
-                f"may replace one with more, which changes the number of units {unit!r}, and a release may "
-                f"show it; release under 'add_remove', or say exactly=True if every {group!r} has exactly {k}, in all "
-                "data sets"
+                f"under neighbours = 'replace' a {group!r} of at most {k} units {unit!r} has no bound, because a "
+                f"replaced {group!r} may change the number of units {unit!r}, and a release may show this number; "
+                "release under 'add_remove', "
+                f"or pass exactly=True if every {group!r} has exactly {k} units {unit!r} in all data sets"
             )
 
     def require_records(self) -> None:
-        """Raise an error unless a change of one record of a unit can be made in steps from neighbor to neighbor."""
+        """Raise an error unless steps from neighbor to neighbor lead from one data set to another in which one record
+        is changed.
+        """
         unit = self.unit
         if self.relation.size_is_public:
             raise ValueError(
-                f"a cost per {unit!r} under neighbours = 'replace' gives no bound for one {RECORD!r}: a "
-                f"{RECORD!r} that changes "
-                f"its {unit!r} may change the number of units {unit!r}, and the release may show it; release under "
-                f"'add_remove', or keep a dpmedian.Ledger with unit={unit!r}"
+                f"a cost per {unit!r} under neighbours = 'replace' gives no bound for one {RECORD!r}, because a "
+                f"{RECORD!r} that moves to another {unit!r} may change the number of units {unit!r}, and the release "
+                f"may show this number; release under 'add_remove', or keep a dpmedian.Ledger with unit={unit!r}"
             )

@@ -13,9 +13,8 @@ __all__ = ["discrete_tail", "threshold_of", "threshold_rule"]
 def threshold_of(sigma: int, bits: int, lone_delta: float) -> int:
     """The smallest threshold T for which a group of size at most 1 is shown with a probability of at most `lone_delta`.
 
-    A group is shown if its size plus noise is rounded to at least T.
-
-    The noise has a standard deviation of `sigma` units of 2^-bits.
+    A group is shown if its size plus noise is rounded to at least T. The noise has a standard deviation of `sigma`
+    units of 2^-bits.
     """
     natural = math.ldexp(float(sigma), -bits)
     found = max(math.floor(1.5 - natural * NormalDist().inv_cdf(lone_delta)) - 2, 2)
@@ -28,8 +27,8 @@ def _least_noise(threshold: int, bits: int) -> int:
     """A lower bound, in units of 2^-bits, on the noise with which a size of at most 1 is rounded to at least the
     threshold.
 
-    The size plus noise is then at least T - 1/2, so the noise is at least T - 3/2. The noisy size is a double, so
-    rounding could add a relative error of 2^-53.
+    In that case the size plus noise is at least T - 1/2, so the noise is at least T - 3/2. The result is slightly
+    smaller than T - 3/2, because the noisy size is rounded to a double, with a relative error of up to 2^-53.
     """
     units = ((2 * threshold - 3) << bits) >> 1
     return units - (units >> 50) - 1

@@ -49,18 +49,18 @@ AXES_MOST, LEVELS_MOST, _FIRST_BITS = 6, 4, 13
 # The largest width of a cell of the last level near the center, in core radii, for one, two, three, and more axes.
 _FINEST = (0.04, 0.08, 0.2, 0.3)
 
-# Limits for the first level. The core has the width _CORE_WIDTH in core radii. It has at most one cell for every
-# _RECORDS_PER_CELL standard deviations of a count (in records), or two cells per center. With finer cells most records
-# would lie in cells that do not stand out of the noise, and would be lost. This happens to wide clusters, which cover
-# many cells, if a compact cluster determines the core radius.
+# The number of cells of the first level. Let s be the standard deviation of a count. A cube around the center with
+# sides of _CORE_WIDTH core radii has at most one cell for every _RECORDS_PER_CELL s records, or two cells per center if
+# this is more. With finer cells most records would lie in cells that do not stand out of the noise, and would be lost.
+# This happens to wide clusters, which cover many cells, if a compact cluster determines the core radius.
 _CORE_WIDTH, _RECORDS_PER_CELL = 2.4, 80.0
 
 # A cell is split into at most 2^6 parts at once.
 _SPLIT_BITS = 6
 
 # A cell is split if its noisy count exceeds _LEAST_KEPT standard deviations and the part _OF_LARGEST of the expected
-# largest noisy count of empty cells. A far cell (farther than _FAR core radii) that is split by noise alone would move
-# a center away from the data. The threshold for far cells is such that this happens in one of 500 runs.
+# largest noisy count of empty cells. If noise alone let a far cell be split, a center would move away from the data. So
+# cells farther than _FAR (in compressed coordinates) have a larger threshold, which noise exceeds in one of 500 runs.
 _LEAST_KEPT, _OF_LARGEST, _FAR, _FAR_ODDS = 1.5, 0.85, 2.1, 2e-3
 
 
@@ -117,7 +117,7 @@ def grid_of(center: Vector, axes: Matrix, scale: float, reach: float) -> Grid:
 
 
 def compressed(length: Vector) -> Vector:
-    """The length after compression: unchanged up to 1, and beyond 1 e + m for a length m 2^e with 1 <= m < 2."""
+    """The length after compression. A length up to 1 is unchanged. A length m 2^e with 1 <= m < 2 becomes e + m."""
     mantissa, power = np.frexp(length)
     return np.asarray(np.where(length <= 1.0, length, power - 1 + 2.0 * mantissa))
 
@@ -148,8 +148,8 @@ class _Kept:
 
 
 def _levels(grid: Grid, noise: float, size: float, k: int) -> list[int]:
-    """The levels: the first one is coarse enough for the number of records, and the last one is as fine as necessary,
-    if so many parts of a cell are allowed. The other levels lie evenly between these two.
+    """The levels. The first one is coarse enough for the number of records. The last one is as fine as necessary,
+    unless cells would be split into too many parts. The other levels lie evenly between these two.
     """
     axes, further = len(grid.axes), levels_of(grid) - 1
     cells = max(size / (_RECORDS_PER_CELL * noise), 2.0 * k)
@@ -178,7 +178,8 @@ def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, 
             stays = (inside <= 0.0) | (kept.counts - inside > 3.0 * noise)
             places.append(grid.middles(kept.level, kept.indices[stays]))
             weights.append(np.maximum((kept.counts - inside)[stays], noise))
-            # Elsewhere the parts that are kept share the count of the whole cell: few records lie in the other ones.
+            # In the other cells, the parts that are kept share the count of the whole cell, because few records lie in
+            # the parts that are dropped.
             counts = counts * np.where(stays, 1.0, kept.counts / np.where(stays, 1.0, inside))[parents]
         if level == levels[-1] or not large.any():
             places.append(middles[large])
@@ -204,7 +205,7 @@ def trimmed_weight(counts: Vector, noise: float, leaves: Leaves, far: float) -> 
     lengths, starts = np.linalg.norm(leaves.places, axis=1), np.append(0.0, shell_ends()[:-1])
     beyond = np.append(np.cumsum(seen[::-1])[::-1], 0.0)
     weight = np.append((lengths >= starts[:, None]) @ leaves.weights, 0.0)
-    # More records than are trimmed lie beyond the start of this shell, and at most that number beyond its end.
+    # More than `far` records lie beyond the start of this shell, and at most `far` records beyond its end.
     shell = int(np.flatnonzero(beyond > far)[-1]) if beyond[0] > far else 0
     part = (far - beyond[shell + 1]) / max(beyond[shell] - beyond[shell + 1], 1e-300)
     return float(weight[shell + 1] + min(part, 1.0) * (weight[shell] - weight[shell + 1]))
@@ -229,7 +230,9 @@ def _all_cells(level: int, axes: int) -> Indices:
 
 
 def _combined(counts: Vector, parents: Indices, kept: _Kept) -> Vector:
-    """Combine the counts with the counts of their parents. Both estimate the sum of the parts, with different noise."""
+    """Combine the counts of parts with the counts of their parents. The count of a parent and the sum of the counts of
+    its parts estimate the same number, with different noise.
+    """
     parts = len(counts) // len(kept.counts)
     sums = np.bincount(parents, counts, len(kept.counts))
     # The sum of the parts has `parts` times the variance of the parent's own count.

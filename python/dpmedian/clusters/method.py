@@ -96,9 +96,9 @@ class KMedians(CappedMethod):
     def notes(self) -> tuple[str, ...]:
         found = self.smallest_cluster
         notes = [
-            f"beside larger ones a compact cluster of {found} records or more is found in about nineteen of twenty "
-            f"runs, and one of {self.half_found} records in every second run; a smaller one usually shares its center "
-            "with another"
+            f"if there are larger clusters, a compact cluster of {found} records or more is found in about nineteen of "
+            f"twenty runs, and one of {self.half_found} records in every second run; a smaller cluster usually "
+            "shares its center with another cluster"
         ]
         if self.parameters.trim > 0.0:
             notes.append(
@@ -139,7 +139,7 @@ class KMedians(CappedMethod):
         try:
             where = self.where.among(source, tape)
         except ReleaseFailed as failed:
-            raise ReleaseFailed(f"no first center: {failed.message}", self.cost) from None
+            raise ReleaseFailed(f"no first center was found: {failed.message}", self.cost) from None
         if where.scale is None or where.scale <= 0.0:
             raise ReleaseFailed("no core radius was found, so that distances have no unit", self.cost)
         # Records may be extremely far away. An overflow becomes infinite, and does not move any center.
@@ -150,7 +150,7 @@ class KMedians(CappedMethod):
 # The sizes of clusters that are found in half of the runs, in standard deviations of a cell's count. The three numbers
 # are for one, two, and more dimensions, where a cluster covers several cells. _EQUAL_BORDER is for clusters of equal
 # sizes, and _SMALL_BORDER for one cluster beside four larger clusters. `benches/clusters.py --found` prints the
-# measurements for _SMALL_BORDER.
+# measurements for _SMALL_BORDER. _CLUSTER_SHARPNESS is the exponent with which the probability grows with the size.
 _EQUAL_BORDER, _SMALL_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), (4.5, 5.5, 16.0), 5.0
 
 
@@ -299,8 +299,8 @@ def _clusters(parameters: PublicParameters) -> int:
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost, which is the same for every number of records, because the allowance has the same kinds of releases and
-    as many of each.
+    """The cost, which is the same for every number of records, because the kinds of releases and their largest numbers
+    do not depend on the number of records.
     """
     return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
 

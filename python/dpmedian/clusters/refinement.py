@@ -16,7 +16,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # A shell counts as occupied if its count exceeds _OCCUPIED standard deviations. A center is moved only if its count
-# exceeds _SEEN standard deviations. Otherwise its records count as not seen.
+# exceeds _SEEN standard deviations. Otherwise the records of this center count as not seen.
 _OCCUPIED, _SEEN = 2.0, 3.0
 
 # The shells of a cluster are used if they contain this share of the count of the cluster. Otherwise the shells of all
@@ -28,17 +28,17 @@ _LONGEST, _TOWARDS_NEXT = 3.0, 0.5
 
 # A step that is not the last one is this many times as long in three dimensions and more. Centers that share clusters
 # with others move slowly in one direction, because every step moves only a part of the records to another center. In
-# the plane and on the line, where noise is not shrunk, longer steps lose more by noise than they gain.
+# the plane and on the line, where gradients are not shrunk, longer steps lose more by noise than they gain.
 _LONGER = 1.5
 
 # With `trim`, at least this part of the trimmed share is trimmed among the records that are seen. The other far records
 # may be too sparse to be seen.
 _LEAST_TRIMMED = 0.2
 
-# A center whose records were not seen is moved into the cluster with the largest sum of distances. It is moved if the
-# sum of distances to its own records is less than the part _SAVED of the sum in this cluster, because halving a cluster
-# saves about this part. The own records include _HIDDEN standard deviations, which noise may hide. The two centers are
-# then _APART Huber radii away from the old center.
+# A center whose records were not seen is moved into the cluster with the largest sum of distances, if the sum of
+# distances to the center's own records is less than the part _SAVED of that largest sum, because halving a cluster
+# saves about this part. The noisy number of own records is increased by _HIDDEN standard deviations, because noise may
+# hide records. The two centers of the halved cluster are then _APART Huber radii away from the old center.
 _HIDDEN, _SAVED, _APART = 2.0, 0.1, 0.5
 
 

@@ -17,9 +17,9 @@ Matrix = NDArray[np.float64]
 # of a start.
 _STARTS, _STEPS, _CANDIDATES = 40, 40, 3
 
-# A point stands for the records of a cell. These lie about this far from the point, within the cell and perpendicular
-# to the axes of the grid. So a point at the distance r from a center costs sqrt(r^2 + this^2). A second center gains
-# little if two clusters are closer to each other than about this length, and more if they are far apart.
+# A point stands for the records of a cell. These records lie about this far from the point (in core radii), within the
+# cell and perpendicular to the axes of the grid. So a point at the distance r from a center costs sqrt(r^2 +
+# _AROUND^2). A second center reduces the cost little if two clusters are closer to each other than about _AROUND.
 _AROUND = 0.3
 
 # A search ends if a step improves the cost by less than this share.
@@ -72,7 +72,8 @@ def weighted_k_medians(points: Matrix, weights: Vector, k: int, trim: float = 0.
 def _spread_out(points: Matrix, weights: Vector, k: int, rng: np.random.Generator, trim: float) -> Matrix:
     """k points for a start. The first is drawn by weight. Each other point is the best of a few candidates.
 
-    Candidates are drawn with probability proportional to the trimmed weight times the cost above that of distance 0.
+    The probability of a candidate is proportional to its trimmed weight times the difference between its cost and the
+    cost at distance 0.
     """
     chosen = [int(rng.choice(len(points), p=weights / weights.sum()))]
     distances = costs(np.linalg.norm(points - points[chosen[0]], axis=1))

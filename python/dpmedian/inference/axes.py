@@ -44,12 +44,12 @@ _SMALLEST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """The directions in which the data extend most, strongest first. Only directions that stand out of the noise are
-    included.
+    """The directions in which the data extend most, in decreasing order of extent. Only directions that stand out of
+    the noise are included.
 
     `vectors` has one unit vector in each row, determined up to its sign. `angles` bounds the angle between each vector
-    and the true axis, in degrees, with 95 % probability. The true axis is the axis of the population, with directions
-    from its median. The bound includes the noise of the release and the sampling of the records. `shares` are the
+    and the true axis, in degrees, with 95 % probability. The true axis is computed from the directions from the median
+    of the population. The bound includes the noise of the release and the sampling of the records. `shares` are the
     shares of the squared directions along each axis. The sum of the shares of all d axes is 1. If the data extend
     equally in all directions, each share is 1/d. On a globe the coordinates of a vector are east and north. An axis is
     left out if the data extend nearly as far along another axis, because then only the plane of the two axes is known.
@@ -125,9 +125,9 @@ def _spectrum(moments: Moments | None) -> _Spectrum:
         found = moments.axes if found is None else found.combined(moments.axes)
     if moments is None or found is None:
         raise ValueError(
-            "this release has no second moments of directions: they need method 'adaptive' with inference=True, at "
-            "least two dimensions, enough records or a share of the budget, axes=0.1, and a point at which records do "
-            "not coincide"
+            "this release has no second moments of directions. Use method 'adaptive' with inference=True and at least "
+            "two dimensions. If there are few records, give a share of the budget to the axes, for example axes=0.1. "
+            "There are no axes if many records coincide with the released point"
         )
     n, matrix, noise = moments.size, found.matrix / moments.size, found.noise / moments.size
     if moments.position is not None:
@@ -145,10 +145,8 @@ def _spectrum(moments: Moments | None) -> _Spectrum:
 def _without_noise(spectrum: _Spectrum) -> Vector:
     """The eigenvalues without the contribution of the noise.
 
-    Eigenvalues beyond the edge of the semicircle are corrected one by one, and the others together.
-
-    The semicircle is centered at the majority of the eigenvalues, because a few large eigenvalues may raise the mean
-    above all others.
+    Eigenvalues beyond the edge of the semicircle are corrected one by one, and the others together. The semicircle is
+    centered at the median eigenvalue, because a few large eigenvalues may raise the mean above all others.
     """
     d = len(spectrum.values)
     edge, most = semicircle(spectrum.noise, d), float(np.median(spectrum.values))
@@ -185,10 +183,11 @@ def axes_of(moments: Moments | None) -> Axes:
 
 
 def _angle_95(variances: Vector) -> float:
-    """The angle in degrees whose squared tangent is the 95 % quantile of a sum of squared normal amounts.
+    """The angle in degrees whose squared tangent is the 95 % quantile of a sum of squares of independent normal
+    variables with these variances.
 
-    The sum is approximated by a scaled chi-square with the same mean and variance, whose quantile is approximated by
-    the formula of Wilson and Hilferty.
+    The sum is approximated by a scaled chi-square variable with the same mean and variance. Its quantile is
+    approximated by the formula of Wilson and Hilferty.
     """
     mean = float(variances.sum())
     if not math.isfinite(mean):
@@ -206,7 +205,7 @@ def shape_of(moments: Moments | None) -> Shape:
 
 
 def _elliptical(shares: Vector) -> Vector:
-    """The variances a, with sum d, whose normal distribution has directions with these mean squares.
+    """The variances a, with sum d, of the normal distribution whose directions have these mean squares.
 
     The mean of a_i z_i^2 / sum_j a_j z_j^2 is the integral over t > 0 of a_i/(1 + 2 a_i t) prod_j (1 + 2 a_j t)^(-1/2).
     """

@@ -23,24 +23,25 @@ _DRAWS, _NUMBERS, _FEWEST = 8000, 4_000_000, 1000
 _SOFTEST = 0.05
 # Eigenvalues of the Hessian are drawn from their distribution, but not below this part of the estimated eigenvalue.
 _LOWEST = 0.2
-# The directions give the error a shape if the noise of their eigenvalues, relative to their mean, is at most this.
+# The covariance of the error is computed if the noise of an eigenvalue of the directions is less than this part of the
+# mean eigenvalue.
 KNOWN = 0.25
-# For data along a line: the squared thickness (in smoothing radii), divided by the part of T that is not along the
-# line. It is about twice the logarithm of the length of the line in smoothing radii.
+# For data along a line: the square of the thickness in smoothing radii, divided by the share of the trace of T that is
+# not along the line. The quotient is about twice the logarithm of the length of the line in smoothing radii.
 _THICKNESS = 3.0
 # A released value below zero is treated as at most this many standard deviations of its noise below zero.
 _BELOW = 5.0
-# Squared lengths are increased by this multiple of d/n, relative to their size.
+# Squared lengths of errors are multiplied by 1 + _SPANNED d/n.
 _SPANNED = 0.5
-# The largest relative increase of the squared error by `_hidden`.
+# The largest factor by which `_hidden` multiplies the squared error.
 _HIDDEN = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Error:
-    """The error in units of `unit`: one draw in each row, and its covariance if the directions are known.
+    """Simulated errors in units of `unit`, one draw in each row, and their covariance if the directions are known.
 
-    `growth` is the amount that the noise of the directions adds to the squared axes of an ellipsoid.
+    `growth` is the factor by which the noise of the directions increases the squared axes of an ellipsoid.
     """
 
     unit: float
@@ -49,15 +50,15 @@ class Error:
     growth: float = 1.0
 
     def seen(self, frame: Matrix) -> Error:
-        """The error in other coordinates, which are a linear function of the present coordinates."""
+        """The error in other coordinates. Each row of `frame` has the coefficients of one new coordinate."""
         covariance = None if self.covariance is None else frame @ self.covariance @ frame.T
         return Error(self.unit, self.draws @ frame.T, covariance, self.growth)
 
 
 def error_of(moments: Moments, sampling: bool = True) -> Error:
-    """The error, given the released values. For a position, it is in degrees to the east and to the north.
+    """The error, given the released values. The error of a position is in degrees to the east and to the north.
 
-    If `sampling` is False, it is the error relative to the median of the records, so only the noise of the release
+    If `sampling` is False, the error is the difference from the median of the records, so only the noise of the release
     counts. The same moments always give the same draws.
     """
     error = _in_space(moments, sampling)
@@ -74,9 +75,8 @@ def tangent(position: tuple[float, float, float]) -> Matrix:
 
 
 def _in_space(moments: Moments, sampling: bool) -> Error:
-    """The error H^-1 g, where g is the noise of the gradient and, if `sampling`, also its sampling error.
-
-    H is drawn from the distribution of its noise.
+    """The error H^-1 g. The vector g is the noise of the gradient, plus the sampling error of the gradient if
+    `sampling` is True. H is drawn from the distribution of its noise.
 
     Without sampling only lengths are needed, so the draws are in the basis of the Hessian, and there is no covariance.
     If the error has the same distribution in all directions, the draws are lengths.
@@ -100,8 +100,8 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
     drawn = found + moments.curvature_noise * rng.normal(size=(count, 1))
     pulled = np.sqrt(rng.chisquare(d, size=(count, 1))) if lengths_only else rng.normal(size=(count, d))
     if even:
-        # The error of the gradient has the same variance in all directions. This is used because products of large
-        # matrices would take minutes.
+        # The error of the gradient has the same variance in all directions, so the draws are only scaled. Products of
+        # large matrices would take minutes.
         pulled *= math.sqrt(noise + (1.0 / (d * n) if sampling else 0.0))
     else:
         directions, relative = _directions(moments)
@@ -139,11 +139,11 @@ def _turned(matrix: Matrix, vectors: Matrix | None) -> Matrix:
 
 
 def _softness(moments: Moments) -> tuple[Vector, Matrix | None, Vector]:
-    """Eigenvalues and eigenvectors of T without its noise, and the standard deviation that remains for each eigenvalue.
+    """Eigenvalues and eigenvectors of T without its noise, and the standard deviation of the error of each eigenvalue.
 
-    The noise is removed by shrinking each value. If a value is multiplied by a factor, the variance of its noise is
-    multiplied by the same factor, as for the posterior mean of a normal distribution. If T was not released, it counts
-    as zero.
+    The noise is removed by shrinking each eigenvalue. If an eigenvalue is multiplied by a factor, the variance of its
+    noise is multiplied by the same factor, as for the posterior mean of a normal distribution. If T was not released,
+    the eigenvalues are zero.
     """
     d, noisy = moments.d, moments.hessian
     if noisy is None:
@@ -158,11 +158,12 @@ def _softness(moments: Moments) -> tuple[Vector, Matrix | None, Vector]:
 def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix | None) -> Vector:
     """A correction of the eigenvalues across a line, if most records lie along one line.
 
-    The released Hessian counts each record within the smoothing radius with 1/radius, as if the directions of these
-    records were uniform. Along a line of thickness t, however, a record at the distance r > t adds 1/r across the line,
-    in all about log(radius/t) more. Two estimates of t are possible. Beyond the radius, the part of T that is not along
-    the line shows t. Within the radius, the same part of S shows t, but records in a round cloud contribute to it, too.
-    The larger of the two estimates is used.
+    In the released Hessian each record within the smoothing radius adds 1/radius in every direction. But if the records
+    lie along a line of thickness t, a record at the distance r > t adds 1/r across the line, so the sum over all
+    records is larger by about log(radius/t). There are two estimates of t. The first is the part of T across the line,
+    which comes from records beyond the radius. The second is the part of the second moments S of the directions across
+    the line, to which records of a round cloud within the radius contribute, too. The larger of the two estimates is
+    used.
     """
     extra, even = np.zeros(moments.d), 1.0 - 1.0 / moments.d
     if vectors is None or moments.hessian is None or moments.directions is None or moments.d == 1:
@@ -182,10 +183,12 @@ def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix | Non
 def _hidden(
     moments: Moments, mean: float, directions: Matrix, values: Vector, vectors: Matrix | None, square: float
 ) -> float:
-    """The factor by which errors are longer because directions and Hessian may be correlated in parts that noise hides.
+    """The factor by which errors are longer because of a correlation of the directions S with the second moments T that
+    the noise hides.
 
     To first order, the mean squared error is the mean square of the gradient, `square`, plus 2 tr(S T)/(n mean). The
-    noise of S and the noise of T are independent, so the product of the released matrices is unbiased.
+    trace of the product of the released matrices is an unbiased estimate of tr(S T), because the noise of S and the
+    noise of T are independent.
     """
     if vectors is None or moments.hessian is None or moments.directions is None:
         return 1.0
@@ -199,7 +202,7 @@ def _hidden(
 
 
 def _directions(moments: Moments) -> tuple[Matrix, float]:
-    """The covariance of the directions, with trace 1, and the noise of an eigenvalue relative to their mean."""
+    """The covariance of the directions, with trace 1, and the noise of an eigenvalue divided by the mean eigenvalue."""
     d, noisy, n = moments.d, moments.directions, moments.size
     if noisy is None:
         return np.eye(d) / d, 0.0 if d == 1 else math.inf
@@ -209,8 +212,8 @@ def _directions(moments: Moments) -> tuple[Matrix, float]:
     if known:
         values = _positive(values + 1.0 / d, noisy.noise / n)
         return (vectors * (values / values.sum())) @ vectors.T, relative
-    # Even if single directions are not known, their sum of squares is estimated without bias. It determines how much
-    # lengths vary.
+    # Even if single eigenvalues are not known, the sum of their squared differences from the mean is estimated without
+    # bias. This sum determines how much lengths vary.
     traceless = noisy.matrix / n - np.eye(d) * np.trace(noisy.matrix) / (n * d)
     squares = float((traceless**2).sum()) - (d * (d + 1) / 2.0 - 1.0) * (noisy.noise / n) ** 2
     return (vectors * _uneven(values, squares)) @ vectors.T, relative
@@ -219,7 +222,7 @@ def _directions(moments: Moments) -> tuple[Matrix, float]:
 def _positive(values: Vector, noise: float) -> Vector:
     """The posterior means of positive values that were observed with this noise.
 
-    They are the means of normal distributions that are truncated at zero.
+    Each is the mean of a normal distribution that is truncated at zero.
     """
     seen = np.maximum(values / noise, -_BELOW)
     density = np.exp(-0.5 * seen**2) / math.sqrt(2.0 * math.pi)
@@ -230,8 +233,8 @@ def _positive(values: Vector, noise: float) -> Vector:
 def _uneven(values: Vector, squares: float) -> Vector:
     """Positive values with sum 1, in the order of `values`, whose squared differences from their mean sum to `squares`.
 
-    They are proportional to exponentials of a multiple of `values`, so no value is zero, and every sum of squares is
-    possible.
+    The results are proportional to the exponentials of a multiple of `values`, so no result is zero, and every sum of
+    squares is possible.
     """
     d, span = len(values), float(np.ptp(values))
     if squares <= 0.0 or span == 0.0:

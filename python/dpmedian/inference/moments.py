@@ -17,8 +17,8 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """A released symmetric matrix, and the sigma of the noise on its diagonal. Elsewhere the noise has
-    sigma/sqrt(2).
+    """A released symmetric matrix. The standard deviation of its noise is `noise` on the diagonal and `noise`/sqrt(2)
+    elsewhere.
     """
 
     matrix: Matrix
@@ -52,13 +52,14 @@ class Moments:
 
     Let u be the direction to a record and r its distance. `curvature` is the sum of 1 over the records within `radius`,
     plus the sum of (1 - 1/d) radius/r over the other records. `hessian` is the sum of (radius/r) u u^T over the records
-    beyond the radius. `directions` is the sum of u u^T over all records. Each sum is scaled to `records` records. All
-    three are None if many records coincide, and `hessian` and `directions` are None if noise would hide them. `size` is
-    the number of records, exact or noisy. `gradient_variance` is the variance of the noise in every coordinate of the
-    gradients that determined the point. No region has a smaller radius than `least`. If the records are positions on a
-    globe, `position` is the released point in space, and regions describe its direction, in degrees. `axes` is a second
-    release of the sum of u u^T, if a share of the budget was for the axes. `away` is the distance between the released
-    point and the point at which the Hessian was measured, in core radii, at most 1.
+    beyond the radius. Both are computed from `records` records, possibly a sample. `directions` is the sum of u u^T
+    over all records. All three are None if many records coincide with the point. `hessian` and `directions` are also
+    None if the noise would hide them. `size` is the number of records, exact or noisy. `gradient_variance` is the
+    variance of the noise in every coordinate of the gradients that determined the point. No region has a smaller radius
+    than `least`. If the records are positions on a globe, `position` is the released point in space, and regions
+    describe its direction, in degrees. `axes` is a second release of the sum of u u^T, if a share of the budget was for
+    the axes. `away` is the distance between the released point and the point at which the Hessian was measured, in core
+    radii, at most 1.
     """
 
     d: int

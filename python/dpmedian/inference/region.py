@@ -43,11 +43,11 @@ class Region:
 
     The probability is asymptotic, for records that are drawn independently from one population with a unique median. It
     includes the sampling of the records and the noise of the release. `radius` is the radius of a ball around `center`.
-    If the budget suffices for the shape of the error, `covariance` is its covariance, `standard_errors` are the square
-    roots of the diagonal, and the region is also an ellipsoid. Otherwise, and if many records coincide, both are None.
-    `intervals` has one row for each coordinate: limits that contain this coordinate of the median with probability
-    `level`. Without a covariance, these are the limits of the ball. On a globe the radius is in degrees of arc, and the
-    coordinates are longitude and latitude. `notes` are warnings for the reader.
+    If the budget suffices for the shape of the error, `covariance` is the covariance of the error, `standard_errors`
+    are the square roots of its diagonal, and the region is also an ellipsoid. Otherwise, and if many records coincide
+    with the point, both are None. `intervals` has one row for each coordinate: limits that contain this coordinate of
+    the median with probability `level`. Without a covariance, these are the limits of the ball. On a globe the radius
+    is in degrees of arc, and the coordinates are longitude and latitude. `notes` are warnings for the reader.
     """
 
     center: Vector
@@ -115,8 +115,8 @@ class Region:
         return bool(white @ white <= self._threshold)
 
     def outline(self, count: int = 200) -> Matrix:
-        """Points on the border of the ellipse, or without an ellipse of the circle, one in each column. Only for two
-        dimensions.
+        """Points on the border of the ellipse, or of the circle if there is no ellipse, one in each column. The data
+        must have two dimensions.
         """
         if self.center.size != 2:
             raise ValueError(f"only a region in the plane has an outline, got d = {self.center.size}")

@@ -31,17 +31,17 @@ __all__ = ["NOISES", "AboveThreshold", "epsilon_of_rho"]
 # exponential noise, the variance (D/e1)^2 + (2 D/e2)^2 is smallest at e2/e1 = 2^(2/3).
 NOISES = {"laplace": 1.0, "exponential": 2.0 ** (2.0 / 3.0)}
 
-# Rates are rounded down to multiples of 2^-_RATE_BITS/sensitivity. The scale of the noise is at most 2^_WIDTH_BITS, so
-# that noise beyond 64-bit integers has a probability below exp(-2^12).
+# Rates are rounded down to multiples of 2^-_RATE_BITS/sensitivity. The scale of the noise is at most _WIDEST, so that
+# noise beyond 64-bit integers has a probability below exp(-2^12).
 _RATE_BITS = 30
 _WIDEST = 2**50
 _LARGEST = 2**62
 
 
 def epsilon_of_rho(rho: float) -> float:
-    """The largest epsilon for which an epsilon-DP mechanism costs at most rho, rounded down.
+    """The largest epsilon, rounded down, for which an epsilon-DP mechanism costs at most rho.
 
-    Such a mechanism costs epsilon tanh(epsilon/2) in rho.
+    An epsilon-DP mechanism costs epsilon tanh(epsilon/2) in rho.
     """
     low, high = 0.0, rho + math.sqrt(2.0 * rho) + 1.0
     while high - low > 1e-15 * high:
@@ -112,9 +112,9 @@ class AboveThreshold:
         return round(query - threshold)
 
     def stated(self, query: int) -> Exact:
-        """An exact query of the caller, with the sensitivity of this mechanism.
+        """An exact answer that the caller computed, with the sensitivity of this mechanism.
 
-        The integer is clamped to the range of the tape, which does not increase the difference of two queries.
+        The integer is clamped to the range of the tape. Clamping does not increase the difference of two answers.
         """
         clamped = min(max(query, -_LARGEST), _LARGEST)
         return Exact.stated(np.array([clamped], dtype=np.int64), float(self.sensitivity))
@@ -122,7 +122,7 @@ class AboveThreshold:
     def release(self, tape: Tape, queries: Iterable[Exact], threshold: int) -> int | None:
         """The index of the first query whose noisy value reaches the noisy threshold.
 
-        Later queries are not made. `threshold` is public.
+        The queries after this index are not made. `threshold` is public.
         """
         draw = tape.laplace if self.noise == "laplace" else tape.geometric
         center = Exact.public(np.array([threshold + self.recentring], dtype=np.int64))

@@ -20,8 +20,9 @@ __all__ = ["NoisyBisection"]
 class NoisyBisection:
     """The smallest index in low, ..., high whose count reaches a target, or `high` if no smaller index does.
 
-    Neighbors and sensitivity: as stated by the counts. Cost: `count.releases` Gaussian counts, of which a search makes
-    `queries(low, high)`. Failure: none. The search never uses the count at `high`, so `high` may not reach the target.
+    Neighbors and sensitivity: as stated by the counts. Cost: `count.releases` Gaussian counts; the search needs
+    `queries(low, high)` of them. Failure: none. The search never uses the count at `high`, so this count may be below
+    the target.
     """
 
     low: int
@@ -30,7 +31,7 @@ class NoisyBisection:
 
     @staticmethod
     def queries(low: int, high: int) -> int:
-        """ceil(log2(high - low + 1)), but at least 1, so that the cost is fixed even if there is nothing to find."""
+        """The number of counts that a search needs: ceil(log2(high - low + 1)), but at least 1."""
         if low > high:
             raise ValueError(f"low must not exceed high, got {low} and {high}")
         return max((high - low).bit_length(), 1)

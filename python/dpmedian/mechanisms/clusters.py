@@ -21,7 +21,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 CELLS_MOST = 1 << 15
-"""The largest number of cells of one release: enough to split 256 cells once in six axes."""
+"""The largest number of cells of one release. If 256 cells are halved along each of six axes, 2^14 cells result."""
 
 # The lattice of the gradients has a spacing of at least 2^-40.
 _FINEST_GRADIENTS = 40
@@ -57,9 +57,8 @@ class NoisyShells(Gaussian):
         )
 
     def around(self, source: Source, tape: Tape, theta: Vector, scale: float) -> tuple[Vector, Matrix | None]:
-        """The noisy counts, and the noisy sum of u u^T over the records.
-
-        Here u is the unit vector from theta to the record.
+        """The noisy counts, and the noisy sum over the records of u u^T, where u is the unit vector from theta to a
+        record.
 
         The noise of the matrix has the standard deviation sigma/weight on the diagonal and sigma/(sqrt(2) weight)
         elsewhere. If the weight is 0, the matrix is None.
@@ -72,16 +71,20 @@ class NoisyShells(Gaussian):
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid along some public axes around a public point, as in the statistic of grid cells."""
+    """A grid along some public axes around a public point, as in the statistic of grid cells.
+
+    The coordinates of a record along the axes, relative to the center and divided by `scale`, are *compressed*: a
+    vector of length r > 1 is shortened to the length 1 + log2(r), in a piecewise linear approximation.
+    """
 
     center: Vector
     axes: Matrix
     """One axis in each row."""
     scale: float
     reach: float
-    """Records farther away than this have no cell."""
+    """Records farther than this from the center have no cell."""
     side: float
-    """Half the side of the cube, in compressed coordinates."""
+    """Half the side of the cube that the cells divide, in compressed coordinates."""
 
     def widths(self, level: int) -> float:
         """The width of a cell, in compressed coordinates."""
@@ -101,10 +104,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class NoisyCells(Gaussian):
-    """The number of records in each of some cells of a grid, at most `CELLS_MOST`.
+    """The number of records in each of at most `CELLS_MOST` cells of a grid.
 
     Neighbors and sensitivity: as stated by the statistic, 1 under add/remove and sqrt(2) under replacement. Cost: one
-    Gaussian release; empty cells get noise, too. Failure: none.
+    Gaussian release, which adds noise to the counts of empty cells, too. Failure: none.
     """
 
     @classmethod
@@ -134,11 +137,12 @@ class NoisyCells(Gaussian):
 
 @dataclass(frozen=True)
 class NoisyClusters(Gaussian):
-    """For each of k centers: the count of its nearest records, their counts in shells, and their Huber gradient.
+    """For each of k centers: the number of records that are nearest to this center, the number of these records in each
+    shell, and the gradient of the sum of their Huber distances.
 
-    Neighbors and sensitivity: as stated by the statistic. With the weight a of the counts and the weight b of the
-    shells, the sensitivity is sqrt(1 + a^2 + b^2) under add/remove and sqrt(4 + 2 b^2) under replacement, plus the
-    rounding. Cost: one Gaussian release. Failure: none.
+    Neighbors and sensitivity: as stated by the statistic. If the counts have the weight a and the shells the weight b,
+    the sensitivity is sqrt(1 + a^2 + b^2) under add/remove and sqrt(4 + 2 b^2) under replacement, plus the rounding.
+    Cost: one Gaussian release. Failure: none.
     """
 
     k: int

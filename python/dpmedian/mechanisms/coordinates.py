@@ -16,11 +16,12 @@ from dpmedian.sources.protocol import Source
 
 __all__ = ["OPEN", "Center", "CoordinateSearch"]
 
-# After this many queries the search computes whether it may stop. The computation takes as long as a query.
+# After every eighth query the search tests whether it may stop. A test takes as long as a query.
 _EVERY = 8
-# The search goes on as long as the intervals of the posteriors shrink at least by this factor between two tests.
+# The search stops if the median length of the intervals of the posteriors is more than this factor times the median
+# length at the test before.
 _SHRINKS = 0.7
-# The progress of a search is measured by a box that contains all but this posterior mass.
+# The progress of a search is measured by intervals that contain all but this mass of the posterior of a coordinate.
 OPEN = 0.2
 # The search makes at least this many queries. The first queries find the octave of the data; the intervals shrink only
 # later.
@@ -70,13 +71,15 @@ class CoordinateSearch:
         width: float = 0.0,
         likely: tuple[float, float] | None = None,
     ) -> Found[Center]:
-        """Search until the box is small enough.
+        """Search until the posteriors are narrow enough.
 
-        The prior covers distances from `center` from below 2^octave up to `limit`, in both directions. Octaves near
-        2^octave are the most likely, or with `likely` the octaves around a likely octave with a given width. Cells
-        narrower than `resolution` are not divided. The intervals that hold all but `stop_below` of each posterior are
-        the sides of a box. The search stops when the diagonal of this box is below `width`. If `width` is 0, it stops
-        when the box no longer shrinks, which means that the noise allows no smaller box.
+        The prior covers distances from `center` from below 2^octave up to `limit`, in both directions. Distances near
+        2^octave are the most likely. If `likely` gives an octave and a width in octaves, distances within this width of
+        that octave are the most likely. Cells narrower than `resolution` are not divided.
+
+        The intervals that hold all but `stop_below` of each posterior are the sides of a box. The search stops when the
+        diagonal of this box is below `width`. If `width` is 0, the search stops when the box no longer shrinks, because
+        the noise then allows no smaller box.
         """
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)

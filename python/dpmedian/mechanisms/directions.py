@@ -39,7 +39,7 @@ class GradientAndDirections(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters, weight: float) -> GradientAndDirections:
-        """Calibrate the releases to rho. `weight` is at most `FREE_WEIGHT`."""
+        """Calibrate the release to rho. `weight` is at most `FREE_WEIGHT`."""
         return cls.of_statistic(
             name,
             "gradient and directions",
@@ -52,12 +52,13 @@ class GradientAndDirections(Gaussian):
 
     @staticmethod
     def noise_of(rho: float, parameters: PublicParameters, weight: float) -> float:
-        """The standard deviation of the noise on the diagonal of the directions, if all releases together cost rho."""
+        """The standard deviation of the noise on the diagonal of the second moments, if the release costs rho."""
         bound = Bound("gradient and directions", parameters.neighbours, (("d", parameters.d), ("weight", weight)))
         return math.ldexp(bound(FINEST_PRODUCTS), -FINEST_PRODUCTS) / (weight * math.sqrt(2.0 * rho))
 
     def at(self, source: Source, tape: Tape, theta: Vector) -> tuple[Vector, Matrix]:
-        """The noisy gradient, and the noisy sum of u u^T, where u is the unit vector from theta to a record.
+        """The noisy gradient, and the noisy sum over the records of u u^T, where u is the unit vector from theta to a
+        record.
 
         The noise of the matrix has the standard deviation sigma/weight on the diagonal and sigma/(sqrt(2) weight)
         elsewhere.

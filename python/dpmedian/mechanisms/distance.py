@@ -27,12 +27,14 @@ _HALF = (1, 1)
 
 
 def radius_of(quarter_octave: int) -> float:
-    """2^(quarter_octave/4)."""
+    """The radius 2^(quarter_octave/4)."""
     return math.ldexp(2.0 ** (quarter_octave % 4 / 4.0), quarter_octave // 4)
 
 
 def _entry(table: Exact, quarter_octave: int) -> Exact:
-    """The count within a radius. The grid of radii contains every possible distance."""
+    """The count within a radius. A radius outside of the table is replaced by the nearest radius in the table, which
+    covers all distances that can occur.
+    """
     return table.pick(min(max(quarter_octave, FIRST_QUARTER_OCTAVE), LAST_QUARTER_OCTAVE) - FIRST_QUARTER_OCTAVE)
 
 
@@ -62,7 +64,7 @@ class DistanceCount(Gaussian):
 class Counted(NamedTuple):
     """The result of a search around a point, with the noisy answers.
 
-    An answer is a noisy count minus half of all records, and `sigma` is the standard deviation of its noise.
+    An answer is a noisy count minus half of all records, and `noise` is the standard deviation of its noise.
     """
 
     quarter: int
@@ -74,9 +76,10 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class DistanceSearch:
-    """The smallest radius around a point that holds a share of the records: a posterior search.
+    """A posterior search for the smallest radius around a point that holds a share of the records.
 
-    Cost: the cost of `count`. Failure: none. A search with too much noise may return a wrong radius.
+    Neighbors, sensitivity and cost: as stated by `count`. Failure: none. A search with too much noise may return a
+    wrong radius.
     """
 
     low: int
@@ -102,9 +105,10 @@ class DistanceSearch:
     ) -> Found[Counted]:
         """Return the quarter octave of the radius (`origin` plus a multiple of the stride), and the noisy answers.
 
-        `size` is the number of records, exact or noisy. The target is the share times `size`; if the share is near one
-        half, an error of `size` has little effect. The search stops when less than `stop_below` of the posterior mass
-        lies outside of the interval.
+        `size` is the number of records, exact or noisy. The target is the share times `size`. If the share is near one
+        half, an error of `size` has little effect, because half of all records are subtracted from every count. The
+        search stops when less than `stop_below` of the posterior mass lies outside of the most likely radius and its
+        two neighbors.
         """
         table, stride, target = self.count.table(source, theta), self.stride, (share - 0.5) * size
         search = GridSearch(self.low, self.high, self.amplitude, self.count)

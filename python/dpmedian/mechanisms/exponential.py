@@ -71,8 +71,8 @@ class Exponential:
 class Selection(Exponential):
     """Chooses, among candidates that were already released, a point with a small sum of distances to the records.
 
-    Replacing a record moves the difference of two scores by at most twice the distance of the two points. On any data
-    the range is therefore at most twice the diameter of the candidates, plus the rounding to the lattice.
+    Replacing a record moves the difference of two scores by at most twice the distance of the two points. So for all
+    data the range is at most twice the diameter of the candidates, plus the rounding to the lattice.
     """
 
     @classmethod

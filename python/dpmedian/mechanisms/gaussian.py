@@ -47,7 +47,7 @@ class LatticeBound(Protocol):
 
 @dataclass(frozen=True)
 class _Stated:
-    """The sensitivity of exact counts that a caller computed, as the caller states it."""
+    """The sensitivity that a caller states for exact counts that the caller computed."""
 
     sensitivity: float
     statistic = "stated counts"
@@ -101,8 +101,8 @@ class Gaussian:
 
         If no public number bounds the values, `largest` is None. The lattice then does not depend on the number of
         records, and the tape clamps values beyond 2^62 units. `bound(bits)` is the L2 sensitivity of the statistic in
-        units of 2^-bits. `coordinates` is the number of values of a release, if it is not the one that the bound
-        states. `more` holds the fields that a subclass adds.
+        units of 2^-bits. `coordinates` replaces the number of values per release that the bound states. `more` holds
+        the fields that a subclass adds.
         """
         multiplier = math.sqrt(releases / (2.0 * rho))
         aim = _SIGMA_AIM_UNBOUNDED if largest is None else _SIGMA_AIM
@@ -151,10 +151,10 @@ class Gaussian:
 
     @staticmethod
     def cap(rho: float, coordinates: int) -> PrivacyCost:
-        """The cost of any Gaussian releases with this sum of rho and of at most `coordinates` numbers; see spender.md.
+        """The cost of Gaussian releases that together cost `rho` and release at most `coordinates` numbers.
 
-        A run may choose the releases as it goes, on lattices with a sigma of at least 2^30 units. The bound has room
-        for the rounding of a sum of thousands of costs.
+        A run may choose the releases as it goes, on lattices with a sigma of at least 2^30 units; spender.md has the
+        proof. The bound has room for the rounding of a sum of thousands of costs.
         """
         discretization = coordinates / (40.0 * float(SIGMA_LIMITS[0]) ** 2)
         return PrivacyCost(mu_squared=2.0 * rho * (1.0 + CAP_ROUNDING), discretization=discretization)

@@ -42,10 +42,10 @@ class Curvature(Gaussian):
         return cls.of_statistic(name, "curvature", rho, parameters, coarsest=_COARSEST_CURVATURE)
 
     def at(self, source: Source, tape: Tape, theta: Vector, radius: float) -> float:
-        """The noisy sum over records of (1 - 1/d) radius/distance beyond the radius and of 1 within the radius.
+        """The noisy sum over the records of 1 within the radius, and of (1 - 1/d) radius/distance beyond the radius.
 
         Divided by the radius, the sum is the second derivative of the sum of distances, averaged over all directions.
-        For records within the radius, the distance is smoothed.
+        Within the radius the distance is smoothed, so that its second derivative is 1/radius in every direction.
         """
         return float(self.query(source, tape, theta=theta, radius=radius)[0])
 
@@ -54,9 +54,9 @@ class Curvature(Gaussian):
 class Hessian(Gaussian):
     """The Hessian of the sum of distances, smoothed at a radius: its curvature K and its second moments T.
 
-    Neighbors and sensitivity: as stated by the statistic. The sensitivity is sqrt(2) under replacement, as for T alone,
-    and sqrt(1 + a^2 (1 - 1/d)^2) under add/remove, where a is the weight of K, plus the rounding. Cost: one Gaussian
-    release. Failure: none.
+    Neighbors and sensitivity: as stated by the statistic. The sensitivity is sqrt(2) under replacement, the same as of
+    T alone. Under add/remove it is sqrt(1 + a^2 (1 - 1/d)^2), where a is the weight of K. The rounding is added to
+    both. Cost: one Gaussian release. Failure: none.
     """
 
     weight: float

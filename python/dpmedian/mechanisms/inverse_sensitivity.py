@@ -1,5 +1,5 @@
-"""A random lattice point. A point's score is the number of records that must change to make the point a median, and
-points with a small score are more likely.
+"""The draw of a random lattice point. The score of a point is the number of records that must change to make the point
+a median, and points with a small score are more likely.
 
 Proof: inverse_sensitivity.md.
 """
@@ -55,10 +55,9 @@ class Lattice:
     def of(cls, epsilon: float, *, n: int, d: int, radius: float, resolution: float) -> Lattice:
         """Choose the lattice.
 
-        In more than one dimension, points within k0/n resolutions of the median have a score below k0 = 2 d/epsilon.
-
-        The step is chosen so that the radius of this ball is eight half diagonals of a cell; a half diagonal is sqrt(d)
-        steps.
+        In more than one dimension, the points within k0/n resolutions of the median have a score below k0 = 2
+        d/epsilon. These points form a ball. The step is chosen so that the radius of this ball is eight half diagonals
+        of a cell. A half diagonal is sqrt(d) steps.
         """
         wanted = _STEPS_LINE if d == 1 else max(_STEPS_SPACE, 4.0 * epsilon * n / math.sqrt(d))
         possible = _EXTENT_MAX / (radius / resolution + 2.0)
@@ -118,9 +117,9 @@ class InverseSensitivity:
 
     @property
     def decay(self) -> float:
-        """The decay of the weights, epsilon/2 divided by the sensitivity, up to rounding.
+        """The decay of the weights: epsilon/2 divided by the sensitivity, up to rounding.
 
-        The weight is divided by e if the score grows by 1/decay.
+        If the score grows by 1/decay, the weight is divided by e.
         """
         return math.ldexp(self.rate, -_RATE_BITS) * math.log(2.0)
 
@@ -139,8 +138,8 @@ class InverseSensitivity:
         )
 
     def release(self, source: Source, tape: Tape, center: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The drawn point relative to the center. The draw computes thousands of scores, and every score needs all
-        records.
+        """Return the drawn point relative to the center. The draw computes thousands of scores, and every score needs
+        all records.
         """
         if source.local is None:
             raise ValueError("this mechanism needs all records in this process")

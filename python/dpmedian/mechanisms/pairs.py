@@ -1,5 +1,6 @@
-"""Counts of random pairs of records within a radius. A search over such counts finds the scale of the data. Proof:
-pairs.md.
+"""Counts of random pairs of records within a radius, and searches with such counts for the scale of the data.
+
+Proof: pairs.md.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class PairCount(Gaussian):
 class PairSearch:
     """A posterior search for the smallest power of two within which a share of the pairs lies.
 
-    Cost: the cost of `count`. Failure: none. A search with too much noise may return a wrong exponent.
+    Neighbors, sensitivity and cost: as stated by `count`. Failure: none. A search with too much noise may return a
+    wrong exponent.
     """
 
     low: int
@@ -78,7 +80,8 @@ class PairSearch:
     def release(self, source: Source, tape: Tape, stop_below: float = 0.0) -> Found[int]:
         """Return the exponent.
 
-        The search stops when less than `stop_below` of the posterior mass lies outside of its interval.
+        The search stops when less than `stop_below` of the posterior mass lies outside of the most likely exponent and
+        its two neighbors.
         """
         radii = np.ldexp(1.0, np.arange(self.low, self.high + 1)).tolist()
         table = self.count.table(source, tape, radii, self.share)
@@ -90,7 +93,7 @@ class PairSearch:
 class PairBisection:
     """Noisy bisection for the index of the first radius within which a share of the pairs lies.
 
-    Cost: the cost of `count`. Failure: None is returned if the search finds no radius.
+    Neighbors, sensitivity and cost: as stated by `count`. Failure: None is returned if the search finds no radius.
     """
 
     radii: tuple[float, ...]

@@ -48,7 +48,7 @@ class NoisyStep(Gaussian):
         return self.query(source, tape, threshold=threshold, **from_center)
 
     def release(self, tape: Tape, exact: Exact) -> NDArray[np.float64]:
-        """The exact sum plus noise, converted to doubles in place: a model of ten million parameters is not copied."""
+        """The exact sum plus noise, converted to doubles in place, so that a large vector is not copied."""
         noisy = tape.gaussian(self.name, exact, self.noise_multiplier)
         natural, unit = noisy.view(np.float64), math.ldexp(1.0, -self.bits)
         for start in range(0, len(noisy), _CHUNK):

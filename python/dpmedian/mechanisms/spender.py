@@ -47,8 +47,8 @@ class Offer(Generic[Mechanism_co]):
 
 @dataclass(frozen=True)
 class Allowance:
-    """The cap on a run. All Gaussian releases of the run together have a sum of mu^2 of at most 2 rho, whatever the
-    answers are.
+    """The cap on a run. For all possible answers, the sum of mu^2 over the Gaussian releases of the run is at most 2
+    rho.
 
     Neighbors and sensitivities: as stated by the kinds of query. Cost: the cap. Failure: `Exhausted` is raised before a
     release that would exceed the cap.
@@ -129,13 +129,13 @@ class Spender:
 
     @property
     def cost(self) -> PrivacyCost:
-        """The cost of all releases so far. Each release was paid for before it was made, so a privacy filter in rho may
-        charge this cost.
+        """The cost of all releases so far. A privacy filter in rho may charge this cost, because each release was paid
+        for before it was made.
         """
         return Gaussian.cap(self.spent, self.allowance.coordinates)
 
     def affordable(self, offer: Offer[Mechanism], rho: float) -> float:
-        """The cost of one use: `rho`, but within the limits of the lattice, and at most what is left."""
+        """The cost of one use: `rho`, but within the limits of the lattice, and at most the budget that is left."""
         requested = min(max(rho, _LEAST * self.allowance.rho), offer.largest * self.allowance.rho, self.left)
         if requested < _LEAST * self.allowance.rho or self._used[offer] >= offer.times:
             raise Exhausted(f"{offer.rule!r} was used {self._used[offer]} times, and rho = {self.left:.3g} is left")

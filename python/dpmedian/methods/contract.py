@@ -63,12 +63,12 @@ class Prediction:
     have no single middle. `excess_distance_bound` bounds (F(point) - F(median))/n in the units of the data.
 
     Every method predicts the distance of its point from the median as `relative_error` times the core radius plus
-    `absolute_error`. The latter is in the units of the data and comes from a public radius or resolution. `failure` is
-    the probability that a run on a cloud is useless, because it raises `ReleaseFailed` or returns a point far away from
-    the median. `silent` is the probability that it returns a point far away. `uneven` is the sum of the probabilities
-    of a far point on two kinds of data: if two fifths of the records lie somewhere else, and if three fifths coincide.
-    From the second probability, `silent` is subtracted. `error_at` and `expected_error` combine these values into one
-    number, by which methods are compared.
+    `absolute_error`. The second part is in the units of the data and comes from a public radius or resolution.
+    `failure` is the probability that a run on a cloud is useless, because the run raises `ReleaseFailed` or returns a
+    point far away from the median (a *far point*). `silent` is the probability that a run on a cloud returns a far
+    point. `uneven` is the sum of two probabilities: that of a far point if two fifths of the records lie somewhere
+    else, and that of a far point if three fifths of the records coincide, minus `silent`. `error_at` and
+    `expected_error` combine these values into one number, by which methods are compared.
     """
 
     excess: float | None = None
@@ -85,7 +85,7 @@ class Prediction:
         return math.inf if self.relative_error is None else self.relative_error * core_radius + self.absolute_error
 
     def expected_error(self, core_radius: float) -> float:
-        """The expected distance, in which a run that raises counts as one core radius, and a far point as three.
+        """The expected distance. A run that raises an error counts as one core radius, and a far point as three.
 
         The kind of the data is unknown before the run. It is assumed that a quarter of all data sets have two clusters,
         and that in another quarter many records coincide.
@@ -103,8 +103,8 @@ def most_failures(parameters: PublicParameters) -> float:
 def hopeless(calibrated: CalibratedMethod, parameters: PublicParameters) -> str | None:
     """The reason why a release would be useless for every core radius of the data, or None.
 
-    A release is useless if its probability of failure exceeds 1/2 and `failure_probability`, or if its predicted error
-    is at least half of the error of returning the public center. A far point counts as the center.
+    A release is useless if its probability of failure exceeds both 1/2 and `failure_probability`, or if its predicted
+    error is at least half of the error of returning the public center. A far point counts as the center.
     """
     reasons = [
         _hopeless_at(core_radius, calibrated.predict(core_radius), parameters)
@@ -220,7 +220,7 @@ class Calibrated(ABC):
     @property
     @abstractmethod
     def passes(self) -> float:
-        """The largest number of passes of a run over the data, or the usual number if the run decides.
+        """The largest number of passes of a run over the data, or the usual number if it depends on the answers.
 
         The progress bar uses this number.
         """
@@ -285,12 +285,12 @@ class CalibratedMethod(Calibrated):
 
     @property
     def region(self) -> str | None:
-        """The confidence region that a release will have: "ellipsoid", "ball", "by size" (of the two) or None."""
+        """The confidence region that a release will have, as in `Plan.region`."""
         return None
 
     @abstractmethod
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """What to expect of data with this core radius, or with the core radius that plans assume."""
+        """The prediction for data with this core radius, or with the core radius that plans assume."""
 
     @property
     def examples(self) -> tuple[tuple[int, Prediction], ...]:
@@ -307,7 +307,7 @@ class CalibratedMethod(Calibrated):
 
 
 class CappedMethod(CalibratedMethod):
-    """A method whose stages share one allowance: during a run the method decides how much of it each stage gets."""
+    """A method whose stages share one allowance. During a run the method decides how much each stage gets."""
 
     allowance: Allowance
 

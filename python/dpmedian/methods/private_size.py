@@ -53,7 +53,7 @@ class PrivateSize(CalibratedMethod):
     size: NoisySize
     rest: float
     guessed: int | None
-    """The public guess, or None. Only printed numbers depend on the noisy size."""
+    """The public guess, or None. It stays the same if the plan is printed for the noisy size."""
 
     def at(self, n: int, noise: float = 0.0) -> CalibratedMethod:
         """The method for this number of records.
@@ -80,7 +80,7 @@ class PrivateSize(CalibratedMethod):
 
     @functools.cached_property
     def typical(self) -> CalibratedMethod:
-        """The method for the guess."""
+        """The method for the guess, or for `TYPICAL` records if there is no guess."""
         return self.at(TYPICAL if self.parameters.n is None else self.parameters.n)
 
     @property
@@ -129,7 +129,7 @@ class PrivateSize(CalibratedMethod):
         return found if found is None or self.parameters.n is not None else "by size"
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """The prediction for the guess. Without a guess there is none: see `examples`."""
+        """The prediction for the guess. It is empty without a guess; `examples` has predictions for that case."""
         return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n, core_radius)
 
     def predict_at(self, n: int, core_radius: float | None = None) -> Prediction:
@@ -175,14 +175,14 @@ class PrivateSize(CalibratedMethod):
     def run_at(self, size: int, source: Source, tape: Tape) -> MethodResult:
         """Run the method after the noisy size was released."""
         made = self.at(size, self.size.noise)
-        # The lower bound is used: if the method assumed too many records, gradients relative to n would be too small,
-        # and the method could stop too early.
+        # The lower bound is used, because a method that assumes too many records could stop too early: gradients
+        # divided by n would be too small.
         surely = max(math.floor(size - _SURE * self.size.noise), 0)
         wrong = self._hopeless_at(surely)
         if wrong is not None:
             message = (
                 f"about {size} records were seen (a noisy number), at least {surely} with a confidence of 95 %: with "
-                f"so few, method {self.method!r} {wrong}"
+                f"so few records, method {self.method!r} {wrong}; use more records or a larger budget"
             )
             raise ReleaseFailed(message, self.cost, size=size, ran=self.size.cost)
         try:

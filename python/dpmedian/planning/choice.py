@@ -1,4 +1,4 @@
-"""Makes a plan from public parameters, for a given method or for the best of all possible methods."""
+"""Plans from public parameters, for a given method or for the best of all possible methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["choose", "make_plan"]
 
 
 def make_plan(parameters: PublicParameters, method: str = "auto") -> Plan:
-    """The plan of a method, or with "auto" of the method with the best prediction."""
+    """The plan of a method. With "auto", it is the plan of the method with the best prediction."""
     if method == "auto":
         _refuse_unused(parameters, METHODS.values(), "auto")
         return choose(parameters)

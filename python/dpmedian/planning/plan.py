@@ -50,9 +50,8 @@ class Plan(Shown, Recorded):
 
     @property
     def n(self) -> int | None:
-        """The public number of records.
-
-        If the number is private, it is a guess or None in a plan, and the noisy number in a release.
+        """The number of records. If this number is private: the guess, or None without a guess. In the plan of a
+        release it is the noisy number.
         """
         return self.parameters.n
 
@@ -85,12 +84,14 @@ class Plan(Shown, Recorded):
 
     @property
     def region(self) -> str | None:
-        """The confidence region that a release will have: "ellipsoid", "ball", "by size" (of the two) or None."""
+        """The confidence region that a release will have: "ellipsoid", "ball" or None. "by size" means that the private
+        number of records decides between ellipsoid and ball.
+        """
         return self.calibrated.region
 
     @property
     def expected_error(self) -> float:
-        """The predicted distance to the median with failures included, for the core radius that plans assume."""
+        """The predicted distance to the median, including failures, for the core radius that plans assume."""
         return self.prediction.expected_error(self.parameters.assumed_core_radius)
 
     def refuse_if_hopeless(self) -> None:
@@ -253,10 +254,7 @@ class Plan(Shown, Recorded):
         return Places.of(release, result) if isinstance(result, ClusterResult) else release
 
     def at_size(self, size: int | None) -> Plan:
-        """The plan as it was run.
-
-        If the number of records is private, it is the plan for the released noisy size.
-        """
+        """The plan as it was run. If the number of records is private, this is the plan for the released noisy size."""
         if size is None or (not method_named(self.method).sized and self.stages[0].statistic == "size"):
             return self
         if not isinstance(self.calibrated, PrivateSize):

@@ -26,7 +26,7 @@ class PredictionCurves:
     """One kind of prediction for plans that differ from a given plan in n or in the budget."""
 
     plan: Plan
-    """The plan. If it has no number of records, its number is the middle one of its examples."""
+    """The plan. If the given plan has no number of records, this plan has the middle one of its example numbers."""
     sizes: tuple[int, int, int]
     """Three numbers of records: fewer than in the plan, the same number, and more."""
     measure: str
@@ -62,8 +62,8 @@ class PredictionCurves:
         return float(getattr(self.plan.prediction, self.measure))
 
     def predicted(self, n: int, amount: float) -> float | None:
-        """The prediction for n records and another budget. None if no plan is possible, or if it would probably
-        fail.
+        """The prediction for n records and another budget, or None if no plan is possible, or if a release would
+        probably fail.
         """
         budget = self.plan.parameters.budget
         try:

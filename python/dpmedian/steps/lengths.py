@@ -14,13 +14,14 @@ __all__ = ["LENGTHS_SHARE", "Lengths"]
 # The share of the rho of a round for this number. It increases the noise of the step itself by 2.6 percent.
 LENGTHS_SHARE = 0.05
 
-# If all updates agree, the first step moves the model by this many median lengths. Longer steps learn faster until the
-# model swings, as it did with 2 and several local steps of the clients. `benches/federated.py` prints how well training
-# works with this number, which is the same for all models and attacks.
+# If all updates agree, the first step moves the model by this many median lengths. With a larger number training is
+# faster, but the model may oscillate, as it did with 2 if clients took several local steps. `benches/federated.py`
+# prints how well training works with this number, which is the same for all models and attacks.
 _STEP = 1.5
 
-# Steps are shorter if their noise is longer than this many times the movement of full agreement. With few clients or a
-# small budget the noise would otherwise carry the model away before the rounds can average it out.
+# A step is shortened if the expected length of the noise of the mean unit vector is more than this number. (The length
+# of the mean unit vector is 1 if all updates agree.) Otherwise, with few clients or a small budget, the noise would
+# carry the model away before the rounds can average it out.
 _NOISE = 1.5
 
 # Updates shorter than this share of the median length have a weight proportional to their length. Most honest updates
@@ -49,16 +50,14 @@ class Lengths:
 
     @property
     def threshold(self) -> float:
-        """The threshold of the next step. It is 0, which is always safe, until the guess is known not to exceed most
-        lengths.
-        """
+        """The threshold of the next step. It is 0, which is always safe, while the guess may exceed most lengths."""
         return _THRESHOLD * self.guess if self._known else 0.0
 
     def step(self, noise: float) -> float:
-        """How far the model moves if all updates agree.
+        """The distance that the model moves if all updates agree.
 
-        `noise` is the expected length of the noise of the mean unit vector, which is public. A guess that moved too far
-        up makes no step longer.
+        `noise` is the expected length of the noise of the mean unit vector, which is public. The smaller of the last
+        two guesses is used, so that a guess that grew too far makes no step longer.
         """
         return _STEP * min(self._before, self.guess) * min(1.0, _NOISE / noise)
 

@@ -85,7 +85,9 @@ class CalibratedStep(CalibratedMethod):
 
 
 def _coherence(squared: float, noise: float, d: int) -> tuple[float, tuple[float, float]]:
-    """The length of the mean without the noise, and a 95 % interval. `squared` is the squared length with the noise."""
+    """An estimate of the length of the exact mean, and a 95 % interval. `squared` is the squared length of the noisy
+    mean.
+    """
     estimate = squared - d * noise**2
     error = _QUANTILE * math.sqrt(4.0 * noise**2 * max(estimate, 0.0) + 2.0 * d * noise**4)
     low, middle, high = (math.sqrt(min(max(x, 0.0), 1.0)) for x in (estimate - error, estimate, estimate + error))

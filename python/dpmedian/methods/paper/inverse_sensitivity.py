@@ -46,9 +46,10 @@ _SECONDS_SORTING, _LEAST_SORTING = 1e-7, 1e-3
 
 @dataclass(frozen=True)
 class Bound:
-    """The theorem with its numbers: with probability 1 - beta the score of the released point y is at most `changes`.
+    """The utility theorem with its numbers. With probability 1 - beta the score of the released point y is at most
+    `changes`.
 
-    Then F(y) <= (1 + factor) (F(median) + n rounding) + n addition, where F is the sum of distances, and the bound
+    If it is, F(y) <= (1 + factor) (F(median) + n rounding) + n addition, where F is the sum of distances, and the bound
     `distance` holds.
     """
 
@@ -75,8 +76,8 @@ class Bound:
 
     @property
     def addition(self) -> float:
-        """An additional distance. In one dimension, the bound holds for a point within the resolution of the released
-        point.
+        """An additional distance. It includes the resolution in one dimension, because there the theorem bounds F at
+        some point within the resolution of the released point.
         """
         return self.rounding + self.resolution if self.d == 1 else self.rounding
 
@@ -87,7 +88,9 @@ class Bound:
         return (1.0 + self.factor) * (optimum + self.n * self.rounding) + self.n * self.addition
 
     def distance(self, fraction: float, quantile: float) -> float:
-        """The bound on |y - theta|, for any theta with a `fraction` of the records within `quantile` of it."""
+        """The bound on |y - theta|, for any theta for which a `fraction` of the records lies within the distance
+        `quantile`.
+        """
         share = self.changes / self.n
         q = fraction - share if self.d == 1 and self.replaced else fraction / (1.0 + 2.0 * share)
         if q <= 0.5:

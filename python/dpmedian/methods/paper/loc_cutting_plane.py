@@ -120,8 +120,8 @@ class LocCuttingPlane(CalibratedMethod):
         """Predict the error from the noise of the late cuts, and the share of lost runs.
 
         All cuts together shrink the ball by the factor kappa. If localization lost the median, the last gradients still
-        agree on a direction, and most such runs raise `ReleaseFailed`. Fewer do if the gradients are noisier, and none
-        do if the ball is the public ball.
+        agree on a direction, and most such runs raise `ReleaseFailed`. Fewer of them raise it if the gradients are
+        noisier, and none of them if the ball is the public ball.
         """
         d, localization = self.parameters.d, self.localization
         core_radius = core_radius or self.parameters.assumed_core_radius
@@ -173,12 +173,13 @@ class LocCuttingPlane(CalibratedMethod):
         if found.radius < self.localization.radius and slope > LOST * self.parameters.size**2:
             raise ReleaseFailed(
                 f"localization was lost: the squared mean gradient of the last cuts is still "
-                f"{slope / self.parameters.size**2:.2f} n^2",
+                f"{slope / self.parameters.size**2:.2f} n^2, so the median lies outside of the ball that was "
+                "searched; use more records or a larger budget",
                 self.cost,
             )
 
     def cut(self, source: Source, tape: Tape, region: VolumetricCenter) -> Trail:
-        """Cuts through the center until the cuts are used up or the region has collapsed."""
+        """Cut the region through its center until the cuts are used up or the region has collapsed."""
         centers, gradients, noises = [region.center], [], []
         for gradient in (self.early, self.late):
             for _ in range(gradient.releases):
@@ -191,7 +192,7 @@ class LocCuttingPlane(CalibratedMethod):
         return Trail(np.array(centers), np.array(gradients), np.array(noises))
 
     def candidates(self, trail: Trail, origin: Vector, radius: float) -> list[Vector]:
-        """Two estimates from the last cuts, or all centers if the profile says so.
+        """Two estimates from the last cuts, or all centers if the profile has no `selection_windows`.
 
         The mean over a longer window of cuts has less noise, but the window includes earlier cuts, at which the
         gradient was not yet linear. The released values show whether a window is too long. So the candidates come from
@@ -263,8 +264,8 @@ def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> LocCuttingPlane:
-    """Split rho between localization, cuts and selection. The weights of the selection that the paper prints have their
-    own cost.
+    """Split rho between localization, cuts and selection. If the profile has the weights of the selection that the
+    paper prints, the selection costs what these weights cost.
     """
     profile = parameters.profile
     localization = localize.calibrate(parameters, LOCALIZATION * rho, parameters.failure_probability / 3.0)

@@ -87,7 +87,7 @@ class LocDpgd(CalibratedMethod):
 
     @property
     def bound(self) -> float:
-        """The proved bound on the average excess distance, in scales: see loc_dpgd.md."""
+        """The bound on the average excess distance, in units of the scale. loc_dpgd.md has the proof."""
         n, d, gradient = self.parameters.size, self.parameters.d, self.gradient
         averaged, noise = gradient.releases - self.burn_in, gradient.noise / n
         step, reach = self.step(1.0) * n, 2.0 * localize.FINAL
@@ -100,21 +100,21 @@ class LocDpgd(CalibratedMethod):
         required = localization.required
         epsilon = budget.epsilon if budget.epsilon is not None else math.sqrt(2.0 * self.cost.rho)
         if n >= required and localization.shrinks(n):
-            verdict = f"it is met: the loss ratio is at most {1.0 + 20.0 * self.bound:.3g} with probability " + (
+            verdict = f"this is met: the loss ratio is at most {1.0 + 20.0 * self.bound:.3g} with probability " + (
                 f"{1.0 - 2.0 * self.parameters.failure_probability:.3g}"
             )
         else:
-            verdict = "it is not met: nothing is proved at this n, although far fewer records suffice in practice"
+            verdict = "this is not met: nothing is proved at this n, although far fewer records suffice in practice"
         notes = [
             *localization.doubts,
-            f"utility theorem, constants explicit, requires n >= {required:.3g}: {verdict}",
+            f"the utility theorem, with explicit constants, requires n >= {required:.3g}; {verdict}",
             f"lower bound: every method needs n of the order of sqrt(d)/epsilon = {math.sqrt(d) / epsilon:.2g} "
-            "(an order of magnitude: its constants are unknown)",
+            "(this is an order of magnitude, because the constants are unknown)",
         ]
         if steps < self.printed_steps:
             notes.append(
-                f"fine-tuning capped at {steps} steps (the paper requires {self.printed_steps}, in a time cubic in n): "
-                f"the noise of the average is the same, the proved bound is {self.bound:.3g} scales per record"
+                f"fine-tuning is capped at {steps} steps (the paper requires {self.printed_steps}, in a time cubic in "
+                f"n): the noise of the average is the same, and the proved bound is {self.bound:.3g} scales per record"
             )
         return tuple(notes)
 
@@ -123,7 +123,7 @@ class LocDpgd(CalibratedMethod):
         median.
 
         Lost runs end at an arbitrary point, or at the border of the ball, where they raise `ReleaseFailed`. With more
-        rounds and in more dimensions, more of them end at the border.
+        rounds and in more dimensions, more of the lost runs end at the border.
         """
         d, localization = self.parameters.d, self.localization
         core_radius = core_radius or self.parameters.assumed_core_radius

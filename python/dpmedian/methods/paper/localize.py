@@ -132,8 +132,8 @@ class Localize(Calibrated):
 
     @property
     def unpredictable(self) -> bool:
-        """Whether no prediction is possible: rounds cannot reach the median although there are enough records, or the
-        number of steps in the paper is too small.
+        """Whether no prediction is possible. With enough records, this is so if the rounds cannot reach the median.
+        With fewer records, it is so if the profile has the step of the paper.
         """
         enough = self.parameters.size >= self.sufficient
         return self.starves if enough else self.parameters.profile.localization_step == "printed"
@@ -159,7 +159,7 @@ class Localize(Calibrated):
     def shrinks(self, n: int) -> bool:
         """Whether the inequality of the proof holds at this n.
 
-        With the step of the paper it does not hold for very large n, because the step becomes too short.
+        With the step of the paper the inequality does not hold for very large n, because the step becomes too short.
         """
         return self.excess(n) <= self.finder.search.guaranteed - 0.5
 
@@ -188,7 +188,8 @@ class Localize(Calibrated):
             doubts.append(f"n is too small: localization is likely lost below n = {self.sufficient:.3g}")
         elif self.starves:
             doubts.append(
-                "localization cannot reach the median: its step shrinks with n, and the steps of a round are too short"
+                "localization cannot reach the median, because all steps of a round together are too short (the step "
+                "of the profile 'paper' shrinks with n)"
             )
         if self.finder.search.requested > 0.85:
             doubts.append(
@@ -206,7 +207,8 @@ class Localize(Calibrated):
         """
         if found.radius < self.radius and math.dist(last, found.center) > 0.98 * found.radius:
             raise ReleaseFailed(
-                "localization was lost: the descent ended at the border of the ball in which the median should be",
+                "localization was lost: the descent ended at the border of the ball in which the median should be; use "
+                "more records or a larger budget",
                 self.cost,
             )
 
