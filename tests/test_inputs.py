@@ -128,7 +128,7 @@ def cluster():
 
 INPUTS = {
     "numpy array": numpy_array,
-    "tensor known by DLPack": lambda columns, folder: Tensor(numpy_array(columns, folder)),
+    "other tensor with DLPack": lambda columns, folder: Tensor(numpy_array(columns, folder)),
     "torch tensor": lambda columns, folder: pytest.importorskip("torch").from_numpy(numpy_array(columns, folder)),
     "JAX array": lambda columns, folder: jax_double(numpy_array(columns, folder)),
     "xarray array": lambda columns, folder: pytest.importorskip("xarray").DataArray(numpy_array(columns, folder)),
@@ -155,7 +155,7 @@ INPUTS = {
     "Dask data frame": dask_frame,
 }
 NUMBERED = (".npy file", ".npz file", "file that `open_points` opened")
-ARRAYS = ("numpy array", "tensor known by DLPack", "torch tensor", "JAX array", "xarray array", "Dask array")
+ARRAYS = ("numpy array", "other tensor with DLPack", "torch tensor", "JAX array", "xarray array", "Dask array")
 BY_NUMBER = (*NUMBERED, *ARRAYS)
 BESIDE = {"`unit=`": 2, "groups": 3, "weights": 4}
 

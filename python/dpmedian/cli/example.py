@@ -18,7 +18,7 @@ def write_example(options: argparse.Namespace) -> None:
     if options.file.exists() and options.file.read_bytes() != text:
         raise FileExistsError(f"{options.file} already exists and has another content: choose another name")
     options.file.write_bytes(text)
-    show(f"{options.file}: 2,000 positions of invented people, in kilometers; 60 devices without a fix report (0, 0)")
+    show(f"{options.file}: 2,000 positions of invented people, in kilometers; 60 lost devices report (0, 0)")
 
 
 def add(commands: Any) -> None:
