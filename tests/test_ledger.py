@@ -386,7 +386,7 @@ def test_budget_raised_in_the_file_behind_its_back_is_noticed(tmp_path: Path) ->
     path.unlink()
     Ledger(rho=2.0, path=path)
     with pytest.raises(
-        ValueError, match="was changed since it was opened, it has the budget rho = 2, not rho = 1: open it again"
+        ValueError, match="was changed since it was opened: it now has the budget rho = 2, not rho = 1; open it again"
     ):
         ledger.charge("a", "dpgd", concentrated(0.5))
 

@@ -63,10 +63,10 @@ def parse_object(text: str | bytes | bytearray, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
-        raise ValueError(f"{what}: it is not JSON of a sensible depth") from None
+        raise ValueError(f"{what}: it is not JSON of a sensible depth, because it is nested too deeply") from None
     except ValueError as error:
         remedy = (
-            "; pass the text of a JSON object, such as open(path).read(), or to dpmedian.verify also the path of a "
+            "; pass the text of a JSON object, such as open(path).read(). dpmedian.verify also accepts the path of a "
             "file that exists"
         )
         remedy = "" if text[:1] in ("{", b"{") else remedy

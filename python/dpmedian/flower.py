@@ -2,7 +2,7 @@
 
 >>> from dpmedian.flower import PrivateGeometricMedian
 >>> strategy = PrivateGeometricMedian(rho=0.02, clients=3000)
->>> round(strategy.signal_to_noise(parameters=50), 1)  # n sqrt(rho/d): with some tens the median is found
+>>> round(strategy.signal_to_noise(parameters=50), 1)  # n sqrt(rho/d): if it is several tens, the median is found
 60.0
 >>> strategy.method(parameters=50), strategy.method(parameters=1_000_000)
 ('median', 'step')
@@ -56,7 +56,7 @@ _MOMENTUM = 0.5
 # The offset of the seeds for the noisy median length in simulations, so that they differ from those of the steps.
 _OTHER_SEED = 2**32
 
-# Parts of a budget are reduced by this relative amount, so that rounding does not make them exceed it.
+# Parts of a budget are reduced by this relative amount, so that their rounded sum does not exceed the budget.
 _ROUNDING = 1e-9
 
 
@@ -71,7 +71,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     is several tens, the model moves by the private median of the updates. Otherwise it moves by a private robust step,
     the mean of the unit vectors of the updates. The noise of a step averages out over rounds, so models with millions
     of parameters can be trained. The coherence c is the length of the mean unit vector of the honest updates; every
-    round estimates it. A step points forward if the share of hostile clients is below c/(1 + c).
+    round estimates it. A step moves toward the honest mean if the share of hostile clients is below c/(1 + c).
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         The budget of all rounds, `Ledger(..., neighbours="add_remove", unit="client")`. A round that does not fit the
         budget trains nothing, and the model stays unchanged.
     rounds : int, optional
-        Instead of a budget of one round: this number of rounds share the rest of the budget of the ledger.
+        The number of rounds that share the rest of the budget of the ledger, instead of a budget of one round.
     neighbours : {"add_remove", "replace"}
         Whether neighbors differ in one added or removed client (the default), or in one replaced client. Under
         "add_remove" the number of clients is private: clients that drop out are left out, and a noisy number is
@@ -92,18 +92,19 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         Under "add_remove", a public guess of the number of clients that answer. Never count them for this. Without a
         guess "auto" takes steps. Under "replace" the clients are counted.
     radius : float, optional
-        For medians: a public bound on the length of an update. Longer updates are shortened. It helps if clients are
-        few.
+        For medians: a public bound on the length of an update. Longer updates are shortened. A radius helps if there
+        are few clients.
     threshold : float or "auto"
         For steps: updates shorter than this length have a weight proportional to their length. With 0 all updates count
         alike. "auto", the default, is seven tenths of the median length of the updates, which is tracked with one noisy
         number per round for a twentieth of the round's budget. A number must be public.
     step_length : float or "auto"
-        For steps: how far the model moves if all updates have one direction. "auto", the default, is 1.5 times the
-        tracked median length of the updates, and less if the noise is long. A number is a share of the length of the
-        first model (of 1, if that is all zeros). With `rounds` the steps shrink evenly, to zero after the last round.
+        For steps: the distance that the model moves if all updates have one direction. "auto", the default, is 1.5
+        times the tracked median length of the updates, and less if the noise is large. A number is a share of the
+        length of the first model (1 if that model is zero). With `rounds` the steps shrink evenly, to zero at the end.
     momentum : float
-        For steps: this share of the last movement is repeated, and updates are measured from the point that it reaches.
+        For steps: the share of the last movement that is repeated. Updates are measured from the point that the
+        repeated movement reaches.
     fraction_train : float
         The share of the connected nodes that take part in each round. Under "add_remove" each node is chosen with this
         probability, independently. The stated cost does not use this sampling.
@@ -378,14 +379,14 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             found = taken_step(
                 self._lengths_plan(size), Dataset(records, Reading(unit=self.unit)), [self._lengths.guess], **options
             )
-        except BudgetExceeded as refused:  # Another release has spent it since the round began.
+        except BudgetExceeded as refused:  # Another release has spent the budget since the round began.
             log(WARNING, "aggregate_train: the threshold stays as it is: %s", refused)
             return
         self._followed.append(found)
         self._lengths.follow(float(found.point[0]))
 
     def _whole_length(self, noise: float) -> float:
-        """How far the model moves in the first round if all updates agree and the noise has this length."""
+        """The distance that the model moves in the first round if all updates agree and the noise has this length."""
         if isinstance(self.step_length, str):
             return 0.0 if self._lengths is None else self._lengths.step(noise)
         return self.step_length * (self._first_length or 1.0)

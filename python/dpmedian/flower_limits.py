@@ -1,4 +1,4 @@
-"""Which medians the Flower strategy refuses to ask for, and what would work instead."""
+"""The refusal of medians that would be mostly noise, for the Flower strategy, with advice about what would work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _USEFUL_EXCESS = 0.01
 
 
 def refuse_if_hopeless(made: Plan, **arguments: Any) -> None:
-    """Raise if the median of a round would be mostly noise; `arguments` are those of `required_n`."""
+    """Raise an error if the median of a round would be mostly noise. `arguments` are those of `required_n`."""
     try:
         made.refuse_if_hopeless()
     except ValueError as refused:

@@ -57,7 +57,7 @@ def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
         raise ValueError(f"input_metric must be change_one_distance(), hamming_distance(), {expected}, got {metric}")
     raise ValueError(
         f"input_metric must be {expected} if the domain has no size, got {metric}, which compares data sets of one "
-        "size: give the domain its size, if that is public"
+        "size: give the domain its size, if the size is public"
     )
 
 

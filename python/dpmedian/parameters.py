@@ -58,11 +58,11 @@ class PublicParameters:
 
     `neighbours` says which data sets are neighbors: "replace" means data sets of the same public size n that differ in
     one replaced record, and "add_remove" means data sets of which one has one record more. With "add_remove" the number
-    of records is private, and n is a public guess, or None; a method that runs is calibrated to parameters whose n is a
-    released noisy number. `unit` is the label of the protected unit. With the `geometry` "sphere" records are the unit
-    vectors of longitudes and latitudes. If the public cap of weights, `weight_max`, is given, the sum of the weights
-    replaces the number of records, and is private under both relations. `lone_delta` bounds the probability that a
-    group with a single contribution is shown, if the keys of groups are not listed.
+    of records is private, and n is a public guess, or None. When the method runs, n is replaced by a released noisy
+    number. `unit` is the label of the protected unit. With the `geometry` "sphere" records are the unit vectors of
+    longitudes and latitudes. If the public cap of weights, `weight_max`, is given, the sum of the weights replaces the
+    number of records, and is private under both relations. `lone_delta` bounds the probability that a group with a
+    single contribution is shown, if the keys of groups are not listed.
     """
 
     n: int | None
@@ -93,9 +93,8 @@ class PublicParameters:
     axes: float = 0.0
     """The share of the budget for the axes of the data."""
     threshold: float | None = None
-    """The distance below which a record moves a robust step by less than 1, or 0.
-
-    None if the release is not a robust step.
+    """The threshold of a robust step: a record nearer than this distance moves the sum by less than 1. With 0, every
+    record moves the sum by 1. None if the release is not a robust step.
     """
 
     @classmethod

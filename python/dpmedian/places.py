@@ -22,10 +22,10 @@ class Places(Release):
     """Differentially private k-medians, and their cost.
 
     `centers` has one center in each row, in descending order of the noisy sizes. `point` is the first center.
-    `sizes[j]` is a noisy number: how many records were nearest to center j before the last small step of the centers.
-    `size_sigma` is the standard deviation of the noise of each size. A size below about three `size_sigma` may be
-    noise; then there is a note. `radii` are noisy estimates of the median distance of these records from their center.
-    They are in units of the public scales if there are scales, and on the sphere in degrees of arc. `scale` is a
+    `sizes[j]` is the noisy number of records that were nearest to center j before the last small step of the centers.
+    `size_sigma` is the standard deviation of the noise of each size. A note says if a size may be noise, because it is
+    below three `size_sigma`. `radii` are noisy estimates of the median distance of these records from their center. The
+    radii are in units of the public scales if there are scales, and on the sphere in degrees of arc. `scale` is a
     private estimate of the core radius of all records, which is the distance from their median within which 40 % of the
     records lie. All values are released. There is no confidence region for a center, because the data determine which
     records belong to a center.

@@ -117,7 +117,7 @@ def plot_map(releases: Releases, ax: Any = None) -> Any:
         for value, point in zip(found.values(), points, strict=True):
             if value.error_radius is not None:
                 circle = point + value.error_radius * stretch * np.column_stack([np.cos(turn), np.sin(turn)])
-                # Other than `fill`, this does not extend the limits.
+                # Unlike `fill`, `add_artist` does not extend the limits of the axes.
                 ax.add_artist(Polygon(circle, color=INK, alpha=min(0.25, 2.0 / len(found)), linewidth=0))
         ax.plot(points[:, 0], points[:, 1], "o", markersize=4, color=INK, linestyle="")
         ax.set_aspect(stretch[0] / stretch[1], adjustable="datalim")

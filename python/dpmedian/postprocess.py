@@ -22,8 +22,8 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # The number of standard deviations of a chi-square variable that noise rarely exceeds. An eigenvalue that exceeds the
-# edge by 12 % before the noise is added (by a third afterwards) raises the mean by this number, so half of such
-# eigenvalues are noticed.
+# edge by 12 % before the noise is added, and by a third afterwards, raises the mean of the variable by this number of
+# standard deviations. So half of such eigenvalues are noticed.
 _DEVIATIONS = 2.5
 # An eigenvalue that exceeds the edge of the semicircle by this factor is not noise.
 _BEYOND_EDGE = 1.05
@@ -48,19 +48,19 @@ def onto_ball(point: Vector, center: Vector, radius: float | None) -> Vector:
 
 
 def reach_of_map(points: Matrix, errors: Sequence[float]) -> float:
-    """How far a map of released points extends beyond them: by the largest error, unless it dwarfs the other errors and
-    the distances between the points. Then the map cuts off the circle of this error.
+    """The distance by which a map of released points extends beyond the points. It is the largest error, or less if
+    this error is much larger than the other errors and the distances between the points. In that case the map cuts off
+    the circle of the largest error.
     """
     apart = 0.5 * float(np.ptp(points, axis=0).max())
     return min(max(errors, default=0.0), max(apart, 2.0 * float(np.median(errors or [0.0]))))
 
 
 def semicircle(noise: float, d: int) -> float:
-    """The largest eigenvalue, approximately, of a symmetric matrix of noise.
+    """The approximate largest eigenvalue of a symmetric matrix of noise.
 
-    The noise has this sigma on the diagonal and sigma/sqrt(2) elsewhere.
-
-    In many dimensions the distribution of the eigenvalues is a semicircle, and the result is its edge.
+    The noise has this sigma on the diagonal and sigma/sqrt(2) elsewhere. In many dimensions the distribution of the
+    eigenvalues is a semicircle, and the result is the edge of the semicircle.
     """
     return noise * math.sqrt(2.0 * d)
 
@@ -103,8 +103,8 @@ def spikes(matrix: Matrix, noise: float) -> tuple[Vector, Matrix, float]:
     eigenvalues come first.
 
     The other eigenvalues are set equal, so that the trace is zero. The Lanczos method finds the eigenvalues beyond the
-    edge with a few products of the matrix and a vector. An eigenvalue very near the edge may not have converged. It
-    then represents the eigenvalues near it, or counts among the other eigenvalues.
+    edge with a few products of the matrix and a vector. The method may not have converged for an eigenvalue very near
+    the edge. Such an eigenvalue represents the eigenvalues near it, or counts among the other eigenvalues.
     """
     d, edge = len(matrix), semicircle(noise, len(matrix))
     mean, basis = float(np.trace(matrix)) / d, np.empty((min(_LANCZOS, d), d))

@@ -1,4 +1,4 @@
-"""Profiles: frozen tables of constants that the same code uses."""
+"""Profiles: frozen tables of constants for the algorithms of the paper."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Profile:
 
     name: str
     relations: frozenset[str]
-    """The neighbors for which the methods of the profile are proved. The sums of ball counts would reveal the number of
-    records.
+    """The relations for which the methods of the profile are proved. "ball counts" are proved for "replace" only,
+    because their sums would reveal the number of records.
     """
 
     # RadiusFinder.
@@ -60,8 +60,8 @@ class Profile:
     candidates.
     """
     selection_weight: float | None
-    """The rate of the selection is this number times epsilon/scale. With None it is as large as the diameter of the
-    candidates allows.
+    """The rate of the selection is this number times epsilon/scale. If this number is None, the rate is as large as the
+    diameter of the candidates allows.
     """
 
     @staticmethod

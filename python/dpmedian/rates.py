@@ -56,13 +56,13 @@ def second_moment_seconds(n: int, d: int) -> float:
 
 
 def volumetric_seconds(d: int, cuts: int) -> float:
-    """Seconds for the centers of a ball that is cut so many times."""
+    """Seconds for the centers of a ball that is cut this many times."""
     return 1e-9 * cuts * _CENTER * math.pow(d, _POWER)
 
 
 def copy_bytes(records: int, d: int, *, sampled: bool) -> int:
-    """Bytes for a sample of this number of records, if there is a sample, and for a sorted copy of it. Singles take
-    half.
+    """Bytes for a sample of this number of records, if there is a sample, and for a sorted copy of the records that are
+    read. Records in single precision need half of this.
     """
     return 8 * records * d * (sampled + (records * d <= _SORTED))
 

@@ -124,15 +124,15 @@ class Session:
         """Mark how the block ended. An exception in the block is passed on."""
         self._state = "closed"
         if isinstance(error, ReleaseFailed) and error is not self._failure:
-            # Another release failed in this block. What it ran says nothing about what this session has released.
+            # Another release failed in this block. The cost of its part that ran says nothing about this session.
             kind, error = RuntimeError, RuntimeError("another release failed in the block of this session")
         self._spending.__exit__(kind, error, traceback)
 
     def failure(self, failed: ReleaseFailed) -> ReleaseFailed:
         """Take a failure as that of this session's own run, with its trace, and return it.
 
-        A ledger may charge such a failure for what ran only. So `ran` is dropped if this session's tape has released
-        more, for example because code of the caller raised the failure of another release.
+        For such a failure a ledger may charge only `ran`, the cost of the part that ran. So `ran` is dropped if this
+        session's tape has released more, for example because code of the caller raised the failure of another release.
         """
         failed.trace = self.trace
         if failed.ran is not None and failed.ran.rho * _ROUNDING < failed.trace.rho:

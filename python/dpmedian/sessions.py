@@ -58,11 +58,12 @@ class QuerySession:
     """Noisy answers under one budget: `with dpmedian.session(points, rho=0.1) as s:`.
 
     Neighbors: the relation of the session. Sensitivity: each query has the sensitivity of its statistic. The exact
-    answer contains it, and the tape reads it there. Cost: the whole budget, charged when the block begins, for any
-    queries. Failure: a query that costs more than is left raises `SessionExceeded` and releases nothing.
+    answer contains this sensitivity, and the tape reads it there. Cost: the whole budget, charged when the block
+    begins, for any queries. Failure: a query that costs more than is left raises `SessionExceeded` and releases
+    nothing.
 
-    A dataset may have scales. Then you give points and thresholds of ranks in the units of the data. Radii, lengths and
-    answers are in units of the scales.
+    If the dataset has scales, points and thresholds of ranks are in the units of the data. Radii, lengths and answers
+    are in units of the scales.
 
     Attributes
     ----------
@@ -125,8 +126,7 @@ class QuerySession:
         Parameters
         ----------
         center : d numbers, optional
-            The center. Without center and radius all records are counted, which is an error if `s.n` is their public
-            number.
+            The center. Without center and radius all records are counted, or an error is raised if `s.n` is public.
         radius : float, optional
             The radius, which must be finite. A record at this distance is counted.
         rho : float
@@ -199,8 +199,8 @@ class QuerySession:
     def mean_shift(self, *, center: ArrayLike, radius: float, rho: float) -> NoisyValue:
         """The sum of (x - center) over the records x within a radius of the center.
 
-        Divided by the count of these records, it is the mean shift: the vector from the center to the mean of these
-        records.
+        This sum, divided by the count of these records, is the mean shift: the vector from the center to the mean of
+        these records.
 
         Parameters
         ----------
@@ -228,8 +228,8 @@ class QuerySession:
     def clipped_sum(self, *, center: ArrayLike, threshold: float, rho: float) -> NoisyValue:
         """The sum of (x - center) over all records x. Differences above the threshold are shortened to it.
 
-        Divided by the number of records, it is a step from the center toward the mean. No record contributes more than
-        the threshold to the sum.
+        This sum, divided by the number of records, is a step from the center toward the mean. No record contributes
+        more than the threshold to the sum.
 
         Parameters
         ----------
@@ -275,8 +275,8 @@ class QuerySession:
     def second_moments(self, *, at: ArrayLike, rho: float) -> NoisyValue:
         """The sum of u u^T over the records, where u is the unit vector from a record to the point.
 
-        The query releases the gradient at the point as well. Under "replace" the second moments cost almost nothing
-        beside the gradient. Alone they would cost about a quarter of the rho, for the same sigma.
+        The query releases the gradient at the point as well. Under "replace" the second moments add almost nothing to
+        the cost of the gradient. Without the gradient, they would cost about a quarter of rho for the same sigma.
 
         Parameters
         ----------

@@ -13,8 +13,7 @@ file in `src/statistics/` with its kernel, its parameters and the proof of its s
 | `ranks` | in every coordinate, 1 if it is at or below the threshold, and 1/2 less if the ranks are centered |
 | `distance counts` | for every radius 2^(k/4), 1 if it lies within the radius of theta, minus a target |
 | `curvature` | 1 within a radius of theta, and beyond it (1 - 1/d) radius/distance |
-| `hessian` | the curvature times a weight; beyond the radius also radius/distance u u^T, u being the unit vector to
-theta |
+| `hessian` | the curvature times a weight, and beyond the radius u u^T radius/distance (u: unit vector to theta) |
 | `gradient and directions` | the unit vector u from the record to theta, and u u^T times a weight |
 | `shells and directions` | 1 to the shell of its distance from theta, and u u^T times a weight |
 | `grid cells` | 1 to its cell of a grid, if that cell is listed |
@@ -94,8 +93,8 @@ SUMS = frozenset(name for name, is_sum in STATISTICS if is_sum)
 
 @dataclass(frozen=True)
 class Bound:
-    """The L2 sensitivity of a statistic on a lattice of multiples of 2^-bits: a function of the bits, stored as a name
-    and arguments.
+    """The L2 sensitivity of a statistic on a lattice of multiples of 2^-bits. It is a function of the bits, and is
+    stored as a name and arguments.
     """
 
     statistic: str

@@ -28,7 +28,7 @@ class Step(Release):
     def withstands(self) -> float:
         """The largest share of hostile records with which the step still points forward: coherence/(1 + coherence).
 
-        The formula assumes that all records of this step were honest. If some were hostile, it is the share that may be
-        added.
+        A step points forward if it has a positive component in the direction of the honest mean. The formula assumes
+        that all records of this step were honest. If some were hostile, it is the share that may be added.
         """
         return self.coherence / (1.0 + self.coherence)

@@ -186,7 +186,7 @@ def find_radius(
 ) -> PrivateValue[float]:
     """Release a radius such that a ball with this radius around a record contains most of the records.
 
-    The radius is the resolution times a power of two. `ReleaseFailed` is raised if the search finds none.
+    The radius is the resolution times a power of two. `ReleaseFailed` is raised if the search finds no radius.
 
     Sensitivity and cost: see `methods/paper/find_radius.md`; the cost is zero-concentrated. A result equal to the
     resolution means that the radius is at most the resolution.

@@ -51,8 +51,8 @@ def above_threshold(
     """Release the index of the first query that reaches the threshold, or raise `ReleaseFailed` if none does.
 
     Sensitivity: every query is an integer that moves by at most `sensitivity` between neighbors. The threshold is
-    public. Cost: the release is epsilon-DP for any number of queries; with `rho`, epsilon is the one that costs rho.
-    Queries are taken from the iterable one by one, until one reaches the threshold.
+    public. Cost: the release is epsilon-DP for any number of queries. If `rho` is given, epsilon is the largest number
+    that costs at most rho. Queries are taken from the iterable one by one, until one of them reaches the threshold.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class GroupsPlan(Shown, Recorded):
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
-        """The cost of all groups together. A unit changes only a few groups, so it is the cost of these few groups."""
+        """The cost of all groups together, which is that of a few groups, because a unit changes only a few groups."""
         together = cost_of_groups((plan.cost for plan in self.plans), self.max_groups_per_unit, self.neighbours)
         return together.requested(self.budget.epsilon, self.budget.delta)
 

@@ -33,7 +33,7 @@ class Charge:
         state : {"released", "failed", "interrupted"}
             How the run ended.
         digest : str, optional
-            The digest of the audit record, by which `dpmedian.verify(record, ledger)` recognizes it.
+            The digest of the audit record, by which `dpmedian.verify(record, ledger)` recognizes the record.
         """
         if state not in get_args(FinalState):
             raise ValueError(f"state must be 'released', 'failed' or 'interrupted', got {state!r}")
@@ -56,7 +56,7 @@ class Account(Protocol):
     """The interface that a release requires of a ledger."""
 
     def check(self, cost: PrivacyCost) -> None:
-        """Raises if the cost would exceed the budget."""
+        """Raise an error if the cost would exceed the budget."""
 
     def charge(
         self,
@@ -74,7 +74,7 @@ class Unrecorded:
     """The account of a release without a ledger. Every cost is allowed, and nothing is stored."""
 
     def check(self, cost: PrivacyCost) -> None:
-        """Allows every cost."""
+        """Allow every cost."""
 
     def charge(self, *arguments: object, **further: object) -> Charge:
         """Store nothing."""
@@ -159,7 +159,7 @@ def spending(
 
 
 def _digest(value: object) -> str | None:
-    """The digest of the audit record of a value, if it has a record. The failure of a building block has none."""
+    """The digest of the audit record of a value, or None without a record. The failure of a building block has none."""
     if not isinstance(value, Recorded) or (isinstance(value, ReleaseFailed) and value.plan is None):
         return None
     return value.digest

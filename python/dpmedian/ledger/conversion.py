@@ -26,7 +26,7 @@ def converted(cost: PrivacyCost, budget: Budget, neighbours: Neighbours, unit: s
     if not isinstance(cost, PrivacyCost):
         raise TypeError(f"cost must be a PrivacyCost, got {cost!r} of type {type(cost).__name__}")
     if cost.delta0 > 0.0 and (cost.unit, cost.neighbours) != (unit, neighbours):
-        several = "" if budget.rho is not None else " (one in rho and delta takes several such releases)"
+        several = "" if budget.rho is not None else " (a ledger in rho and delta takes several such releases)"
         raise ValueError(
             f"the release protects {whose(cost)}, and this ledger has other neighbors or another unit: for "
             "groups without "

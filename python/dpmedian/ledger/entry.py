@@ -60,7 +60,7 @@ class Entry:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Entry:
-        """The stored entry, also from version 0.1.0, which had no seeds and records."""
+        """Read a stored entry. Entries of version 0.1.0, which had no seeds and records, can be read, too."""
         entry = cls(**{**stored, "cost": PrivacyCost.from_dict(stored["cost"])})
         for name in ("name", "method", "time"):
             if not isinstance(getattr(entry, name), str):

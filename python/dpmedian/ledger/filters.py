@@ -1,8 +1,8 @@
 """Privacy filters decide which costs may still be spent if an analyst chooses each cost after seeing earlier results.
 
-A ledger commits to one filter when it is created. It would be wrong to admit a cost if any of several bounds admits it:
-an analyst who sees results could choose costs such that the most lenient bound decides each time. Theorems and proofs:
-ledger.md.
+A ledger commits to one filter when it is created. It would be wrong to admit a cost if any of several bounds admits the
+cost, because an analyst who sees results could choose costs such that the most lenient bound decides each time.
+Theorems and proofs: ledger.md.
 
 * `concentrated`, for budgets in rho and (epsilon, delta): rho adds up. Costs may be chosen adaptively.
 * `pure`, for budgets in epsilon alone: all epsilons and etas add up. Costs may be chosen adaptively.

@@ -22,14 +22,14 @@ class PairAccountant:
     """An accountant of (epsilon, delta) pairs, such as diffprivlib's, that is used instead of a ledger.
 
     The accountant is charged the requested pair. A cost in rho has no pair, so it is charged (epsilon_at(delta), delta)
-    with delta = delta0 + 1e-6. Several such pairs add up to more than the cost of their rho; a `Ledger` in rho avoids
-    this. Accountants of pairs know neither neighbors nor units, so all their pairs must have the same meaning.
-    Therefore a cost under "add_remove" is charged as the cost for a replaced record, with a warning. A cost per unit
-    under "replace" is refused, because it gives no bound for a record. Errors of the accountant are passed on
-    unchanged.
+    with delta = delta0 + 1e-6. The sum of several such pairs is larger than the pair of the sum of their rho; use a
+    `Ledger` in rho to avoid this. Accountants of pairs know neither neighbors nor units, so all their pairs must have
+    the same meaning. Therefore a cost under "add_remove" is charged as the cost for a replaced record, with a warning.
+    A cost per unit under "replace" is refused, because it gives no bound for a record. Errors of the accountant are
+    passed on unchanged.
     """
 
-    # Accountants check and append in two steps. For the threads of this process, the lock makes the two steps one.
+    # Accountants check and append in two steps. With the lock, no other thread of this process can charge in between.
     _lock = threading.Lock()
 
     def __init__(self, accountant: Any) -> None:

@@ -47,7 +47,7 @@ class Log:
             if line.get("link") != link:
                 raise BrokenChain(
                     f"line {number} of its log does not fit the line before it: a line was changed, removed or moved, "
-                    "or the terms were. Restore the ledger from a backup"
+                    "or the terms were changed. Restore the ledger from a backup"
                 )
             log._add(content, link)
         if head != log.head:

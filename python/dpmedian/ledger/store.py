@@ -202,7 +202,7 @@ class FileStore:
             different = stored.terms.difference(terms)
             if different is not None:
                 raise ValueError(
-                    f"the ledger {self.path} was changed since it was opened, it has {different}: open it again"
+                    f"the ledger {self.path} was changed since it was opened: it now has {different}; open it again"
                 )
             yield stored.log
             self._replace(stored)
