@@ -9,7 +9,8 @@ hide a leak but never invent one: an honest claim is refuted with probability at
 Everything is measured in one unit: a and b are the error rates of a test of N(0, 1) against N(mu, 1), which has mu =
 -Phi^-1(a) - Phi^-1(b), and the claim's trade-off curve gives the largest mu at the same a (for Gaussian releases it is
 the same at every a). Pure claims are measured in epsilon >= log((1 - b)/a). Each row is played again, a quarter as
-often, with half of the noise and the same claim: an audit that does not notice has no power, and its row fails.
+often, with half of the noise and the same claim. If the audit does not refute this claim, it has no power, and the row
+fails.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Game:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A lower bound on the privacy that was lost, and what may be lost, in `unit`."""
+    """A lower bound on the privacy loss of the runs, and the privacy loss that the claim allows, in `unit`."""
 
     unit: str
     claimed: float
@@ -170,7 +171,7 @@ def curve(claim: PrivacyCost) -> list[tuple[float, float]]:
 
 
 def gaussian(noise: float) -> Game:
-    """One release of a vector of counts, moved by its sensitivity."""
+    """One release of a vector of counts. The two inputs differ by its sensitivity."""
     honest, actual = (
         Gaussian.calibrate("counts", Bound.of("ranks", Protection(), d=2), rho, largest=100, coordinates=3)
         for rho in (0.5, 0.5 / noise**2)
@@ -266,7 +267,7 @@ def cells(noise: float) -> Game:
 
 
 def clusters(noise: float, neighbours: Neighbours = "replace") -> Game:
-    """A record turns around its center and moves to another shell of it, or is added: the whole sensitivity."""
+    """A record turns around its center and moves to another shell, or is added. Both attain the whole sensitivity."""
     n = 2 if neighbours == "replace" else None
     parameters = PublicParameters.of(n, 1, rho=0.5, neighbours=neighbours)
     weights = {"replace": (1.0, 0.6), "add_remove": (0.5, 0.6)}[neighbours]

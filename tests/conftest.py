@@ -25,7 +25,7 @@ EXTREMES = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-200, -1e-162, 1e16, 1e150, -1e300, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a contract, and of a test marked `one_quick`, keep the first case quick and mark the others as `slow`.
+    """Keep the first case of each contract quick, and of each test marked `one_quick`, and mark the others as `slow`.
 
     A contract is a test in the folder `contract`. This runs before `-m` selects, so `make quick` checks every claim
     once.

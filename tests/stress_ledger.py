@@ -132,7 +132,7 @@ def disturb(path: Path, names: list[str], options: argparse.Namespace) -> tuple[
 
 
 def found(path: Path, names: list[str], allowed: int) -> list[str]:
-    """What is wrong with the ledger according to the workers' notes. Opening the ledger checks the chain."""
+    """The errors of the ledger according to the workers' notes. Opening the ledger checks the chain."""
     ledger, wrong = Ledger.open(path), []
     times = Counter(entry.name for entry in ledger.entries)
     wrong += [f"{name} is there {count} times" for name, count in times.items() if count > 1]

@@ -104,7 +104,7 @@ def test_the_program_draws_the_enumerated_distribution(kind):
     assert np.sum((seen - runs * expected) ** 2 / (runs * expected)) < 33.38
 
 
-def test_queries_after_the_crossing_are_not_asked_for():
+def test_queries_after_the_crossing_are_not_made():
     asked = []
 
     def queries():
@@ -117,7 +117,7 @@ def test_queries_after_the_crossing_are_not_asked_for():
     assert result.cost.pure_epsilons == (pytest.approx(1.0, rel=1e-8),)
 
 
-def test_a_recentred_threshold_is_crossed_as_often_as_not():
+def test_a_query_at_the_threshold_is_above_it_about_half_of_the_time():
     """2,000 runs of one query at the threshold; for noise of this scale the probability is between 0.35 and 0.65."""
     mechanism = AboveThreshold.of("test", 1, 0.05, "exponential")
     tape = Tape.draw(bytes(32))
@@ -151,7 +151,7 @@ def test_epsilon_of_rho_is_the_largest_that_fits(rho):
         ({"sensitivity": 1, "epsilon": -1.0}, ValueError),
     ],
 )
-def test_wrong_arguments_are_refused_before_a_query_is_asked(arguments, error):
+def test_wrong_arguments_are_refused_before_a_query_is_made(arguments, error):
     def queries():
         raise AssertionError("asked")
         yield 0
@@ -172,7 +172,7 @@ def test_bisection_finds_the_place_of_a_step_and_costs_what_it_says():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 9])
-def test_bisection_reaches_every_index_with_the_same_number_of_questions(size):
+def test_bisection_reaches_every_index_with_the_same_number_of_queries(size):
     for place in range(size):
         asked = []
         result = dpmedian.building_blocks.noisy_bisection(
@@ -183,8 +183,8 @@ def test_bisection_reaches_every_index_with_the_same_number_of_questions(size):
         assert len(asked) == max(1, math.ceil(math.log2(size)))
 
 
-def test_bisection_never_asks_for_its_last_index():
-    """Pure noise leads to every end, also to an early one; the count beyond the last query is never evaluated."""
+def test_bisection_never_queries_its_last_index():
+    """With noise alone every index is a possible result, and the count at the last index is never evaluated."""
     for seed in range(200):
         asked = []
         count = lambda j, asked=asked: asked.append(j) or 0  # noqa: E731

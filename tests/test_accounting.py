@@ -214,7 +214,7 @@ def test_discrete_noise_is_never_below_dp_accounting(sigma: int, releases: int) 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
-def test_slack_of_the_finest_lattice_is_negligible(epsilon: float, delta: float) -> None:
+def test_discretization_on_the_coarsest_lattice_is_negligible(epsilon: float, delta: float) -> None:
     budget = Budget.of(epsilon, delta)
     without = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), budget)
     assert calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho, discretization=SLACK), budget) >= without * (1 - 1e-3)
@@ -392,7 +392,7 @@ TINY = [5e-324, 1e-320, 1e-310, 1e-300, 1e-200, 1e-170, 1e-155, 1e-100]
 
 @pytest.mark.parametrize("size", TINY)
 @pytest.mark.parametrize("field", ["mu_squared", "pure_epsilons", "bounded_ranges"])
-def test_what_is_tiny_is_not_nothing(field: str, size: float) -> None:
+def test_a_tiny_cost_is_not_zero(field: str, size: float) -> None:
     cost = PrivacyCost(**{field: size if field == "mu_squared" else (size,)})
     with mpmath.workdps(60):
         x = mpmath.mpf(size)
@@ -468,7 +468,7 @@ def test_arguments_that_no_double_equals_err_to_the_private_side(number: Fractio
 
 
 @pytest.mark.parametrize("number", [Fraction(1, 3), Fraction(2, 3), Fraction(1, 10), Fraction(3, 10)])
-def test_the_noise_and_the_point_of_a_question_err_to_the_private_side(number: Fraction) -> None:
+def test_a_sigma_and_the_epsilon_or_delta_of_a_conversion_are_rounded_to_the_private_side(number: Fraction) -> None:
     noise = number + 7
     assert Fraction(PrivacyCost.gaussian(1, noise, 1).mu_squared) >= 1 / noise**2
     assert Fraction(PrivacyCost.gaussian(number, 7, 1).mu_squared) >= (number / 7) ** 2
@@ -682,13 +682,13 @@ def test_approximate_part_is_added_once() -> None:
     assert PrivacyCost(delta0=1.5, mu_squared=1.0).delta_at(1.0) == 1.0
 
 
-def test_slack_counts_on_both_sides() -> None:
+def test_discretization_counts_on_both_sides() -> None:
     mu, slack, epsilon = 0.5, 1e-9, 2.0
     both = gaussian_delta(mu, epsilon) + (1 + math.exp(epsilon)) * slack
     assert PrivacyCost(mu_squared=mu * mu, discretization=slack).delta_at(epsilon) == pytest.approx(both, rel=1e-9)
 
 
-def test_slack_does_not_make_delta_rise_with_epsilon() -> None:
+def test_discretization_does_not_make_delta_rise_with_epsilon() -> None:
     # The term e^epsilon * discretization exceeds the fall of the Gaussian near epsilon = 10, before concentration is
     # better.
     cost = PrivacyCost(mu_squared=9.0, discretization=1e-6)
@@ -696,7 +696,7 @@ def test_slack_does_not_make_delta_rise_with_epsilon() -> None:
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(reported))
 
 
-def test_large_slack_never_counts_more_than_concentration_allows() -> None:
+def test_large_discretization_never_counts_more_than_concentration_allows() -> None:
     cost = PrivacyCost.gaussian(1, 2, 1_000_000)
     assert cost.delta_at(1.0) == pytest.approx(concentrated_delta(cost.rho, 1.0), rel=1e-9)
     assert cost.delta_at(5000.0) < 1e-200

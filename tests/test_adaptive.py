@@ -199,7 +199,9 @@ HARD = {
 
 @pytest.mark.parametrize("name", HARD)
 def test_hard_data_give_a_good_point_or_a_failure_never_garbage(name):
-    """10 runs on new data, at least 8 good: if 2 in 100 fail, fewer have a probability below 1e-3."""
+    """At least 8 of 10 runs on new data are good. If 2 of 100 runs failed, fewer would have a probability below
+    1e-3.
+    """
     n, d = 2000, 10
     plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6)
     good = 0
@@ -283,7 +285,7 @@ def test_a_lost_run_fails_with_the_full_cost():
 
 
 def test_small_samples_without_a_radius():
-    """n = 300, d = 2, epsilon 1: at least 95 of 100 runs below an excess of 1e-2; here all of 20 (seeds fixed)."""
+    """With n = 300, d = 2 and epsilon = 1 all of 20 runs with fixed seeds have an excess below 1e-2."""
     points = np.random.default_rng(0).normal(size=(300, 2))
     plan = dpmedian.plan(300, 2, epsilon=1.0, delta=1e-5)
     assert np.mean(np.array(excesses(plan, points, 20)) < 1e-2) >= 0.95
@@ -304,7 +306,7 @@ def test_beyond_the_dimensions_of_second_moments_runs_go_on_with_the_curvature_a
 
 @pytest.mark.slow
 def test_few_records_within_a_public_radius_are_rarely_lost():
-    """At most 17 of 200 fail or are far off: if one in twenty did, more would have a probability of 0.01."""
+    """At most 17 of 200 runs fail or end far away. If one in twenty did, more would have a probability of 0.01."""
     plan = dpmedian.plan(101, 2, epsilon=1.0, delta=1e-6, method="adaptive", radius=1000.0)
     lost = 0
     for seed in range(200):
@@ -323,7 +325,7 @@ def test_few_records_within_a_public_radius_are_rarely_lost():
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(1000, 5), (3000, 30)])
 def test_the_predicted_excess_is_within_a_factor_two_of_the_measured_median(n, d, far):
-    """In units of n times the median distance, so a tenth of the records far away does not matter; the bound holds."""
+    """The excess is in units of n times the median distance, so a tenth of the records far away does not matter."""
     points = 1000.0 + np.random.default_rng(d).normal(size=(n, d))
     if far:
         points[: n // 10] *= 2.0
@@ -337,7 +339,9 @@ def test_the_predicted_excess_is_within_a_factor_two_of_the_measured_median(n, d
 
 
 def test_a_nonsmooth_point_is_found_exactly_in_most_runs_and_stays_below_the_bound():
-    """A lattice with a quarter of the records at its median: half of the runs are exact, all are below the bound."""
+    """The records lie on a lattice, a quarter of them at the median. Half of the runs are exact, and all are below the
+    bound.
+    """
     points = np.round(0.7 * np.random.default_rng(8).normal(size=(3000, 2)))
     plan = dpmedian.plan(3000, 2, epsilon=1.0, delta=1e-6)
     measured = excesses(plan, points, 15)
@@ -348,7 +352,7 @@ def test_a_nonsmooth_point_is_found_exactly_in_most_runs_and_stays_below_the_bou
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(100, 2, 1.0), (26, 1, 3.0), (60, 5, 3.0)])
 def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
-    """100 runs on new data: more failures than allowed have probability below 1e-3 if the prediction is right."""
+    """If the prediction is right, more failures in 100 runs on new data than allowed have a probability below 1e-3."""
     plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6, method="adaptive")
     assert 0.01 < plan.prediction.failure <= 0.5
     failed = 0
@@ -447,8 +451,8 @@ def test_a_run_whose_center_search_did_not_narrow_ends_early_and_a_ledger_in_rho
 
 
 def test_the_error_radius_covers_and_is_not_loose():
-    """30 runs: fewer than 24 covered has probability below 1e-3 if 95 % are; the radius is at most twice the 90 %
-    quantile of the errors.
+    """With a coverage of 95 %, fewer than 24 of 30 runs are covered with a probability below 1e-3. The radius is at
+    most twice the 90 % quantile of the errors.
     """
     points = 3.0 * np.random.default_rng(5).standard_t(2, size=(2000, 8)) - 50.0
     median = dpmedian.nonprivate.geometric_median(points)
@@ -507,7 +511,9 @@ def test_required_n_is_the_smallest_that_is_predicted_to_do():
     ("n", "d", "share", "rho"), [(2000, 1, 0.6, 1.0), (5000, 20, 0.6, 0.028), (2000, 1, 0.55, 1.0)]
 )
 def test_the_larger_of_two_values_is_found_or_the_run_fails(n, d, share, rho):
-    """Two values, of which the larger share is the median: 20 runs, none returns the other one."""
+    """The records have two values, and the more frequent value is the median. None of 20 runs returns the other
+    value.
+    """
     points = np.zeros((n, d))
     points[: int(share * n)] = 1.0
     plan = dpmedian.plan(n, d, rho=rho, method="adaptive")
@@ -524,10 +530,9 @@ def test_the_larger_of_two_values_is_found_or_the_run_fails(n, d, share, rho):
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "most"), [(127, 2, 4), (200, 5, 4), (101, 2, 22)])
 def test_few_records_far_away_are_found(n, d, most):
-    """s = n sqrt(rho/d) is 15, 15 and 12, at 10^3 core radii from the center: on average 1 and 15 % of 80 runs fail.
-
-    By a Poisson distribution with mean 0.8 more than 4 fail with probability 1e-3, and with mean 12 more than 22 with
-    3e-3; the seeds are fixed.
+    """The data lie 10^3 core radii away from the center. With n sqrt(rho/d) = 15 about 1 % of 80 runs fail, and with 12
+    about 15 %. By Poisson distributions with the means 0.8 and 12, more than 4 runs fail with probability 1e-3, and
+    more than 22 with 3e-3. The seeds are fixed.
     """
     plan = dpmedian.plan(n, d, rho=0.028, method="adaptive")
     failed = 0
@@ -575,10 +580,10 @@ def test_a_run_takes_no_more_memory_than_the_plan_says(n, d):
 
 @pytest.mark.slow
 def test_between_clusters_the_error_radius_covers_and_nothing_is_said_to_coincide():
-    """One half is exponential, the other uniform in a box a hundred times as large: the median has a soft direction.
-
-    With a coverage of 95 %, fewer than 54 of 60 have a probability of 3 %; the seeds are fixed. If half of the records
-    coincide, gradients do not vanish; here they vanish, although the first counts look the same.
+    """Half of the records are exponential, and the others are uniform in a box a hundred times as large, so the
+    curvature at the median is low in one direction. With a coverage of 95 %, fewer than 54 of 60 runs are covered with
+    a probability of 3 %; the seeds are fixed. The first counts look as if half of the records coincided, but the
+    gradients vanish, as they would not if records coincided.
     """
     rng = np.random.default_rng(1)
     points = np.vstack([rng.exponential(size=(2500, 5)), 100.0 * rng.random((2500, 5))])
@@ -607,7 +612,7 @@ def test_in_many_dimensions_ranks_are_queried_only_if_no_cheap_gradient_leads_to
     assert ("center" in stages_of(points, 3)) is ranks
 
 
-def test_a_minority_of_equal_records_is_left_again():
+def test_a_run_leaves_a_minority_of_equal_records_again():
     """With these seeds the first collapse ends at the 42 % of the records that are zero, whose core radius is zero."""
     points = np.where(np.arange(2000)[:, None] < 1160, 7.25, np.zeros((2000, 4)))
     plan = dpmedian.plan(2000, 4, epsilon=1.0, delta=1e-6)

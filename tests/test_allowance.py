@@ -1,4 +1,4 @@
-"""The tape limits a run to its charge: it releases no more than was paid for, and what it may release suffices."""
+"""The tape limits a run to its charge, and the charge suffices for every method."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def test_no_module_is_longer_than_420_lines():
 
 
 @pytest.mark.skipif(not (ROOT / "src").exists(), reason="the core's sources are not here")
-def test_the_core_has_rooms():
+def test_the_core_consists_of_packages():
     assert len([path for path in (ROOT / "src").iterdir() if path.is_file()]) <= 6
     for path in (ROOT / "src").rglob("*.rs"):
         text = path.read_text()

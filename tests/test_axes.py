@@ -39,7 +39,7 @@ def test_bounds_of_angles_hold_in_about_19_of_20_runs():
 
 
 def test_isotropic_data_rarely_show_an_axis():
-    """If one run in fifty showed an axis, 12 of 200 would have probability below 1e-3."""
+    """If one run in fifty showed an axis, 12 of 200 runs would show one with probability below 1e-3."""
     rng = np.random.default_rng(1)
     for d in (2, 5, 20):
         shown = sum(len(axes_of(moments_of(rng.normal(size=(1000, d)), 20.0, rng))) > 0 for _ in range(200))

@@ -69,7 +69,7 @@ def test_the_choice_does_not_depend_on_the_unit_of_length(d, given):
         assert small.prediction.failure == pytest.approx(large.prediction.failure, rel=1e-6, abs=1e-12)
 
 
-def test_a_failure_weighs_as_one_spread_a_silent_one_as_three_and_no_error_as_more():
+def test_a_failure_counts_as_one_core_radius_a_silent_one_as_three_and_no_error_as_more():
     assert Prediction(relative_error=0.1, absolute_error=1.0).expected_error(2.0) == pytest.approx(1.2)
     assert Prediction(relative_error=0.0, failure=0.25).expected_error(2.0) == pytest.approx(0.5)
     assert Prediction(relative_error=0.0, failure=0.25, silent=0.25).expected_error(2.0) == pytest.approx(1.5)

@@ -37,8 +37,8 @@ def farthest(centers: np.ndarray, found: np.ndarray) -> float:
 @RELATIONS
 @pytest.mark.parametrize("d", [2, 3, 8])
 def test_separated_clusters_are_found(relation, d):
-    """Four clusters of about 2000 records: half a standard deviation of the data is far more than the error of a
-    step.
+    """The centers of four clusters of about 2000 records are found to within half a standard deviation of the data,
+    which is far more than the error of a step.
     """
     points, centers = clouds(8000, d, 4)
     found = dpmedian.k_medians(points + 1e6, 4, **BUDGET, neighbours=relation, seed=1)

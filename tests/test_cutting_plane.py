@@ -164,7 +164,7 @@ def test_it_finds_the_median_to_second_order():
     assert np.median(found) < 5.0 * recipe.error**2 < 1e-4
 
 
-def test_it_is_not_worse_than_descent_at_a_kink():
+def test_it_is_not_worse_than_descent_at_a_nonsmooth_point():
     """60 % of the records at one point, at which F is not smooth. The median of 9 runs each, from the same start."""
     rng = np.random.default_rng(5)
     points = rng.normal(size=(4000, 3))

@@ -155,7 +155,7 @@ def test_a_worker_that_is_lost_before_its_actor_is_made_is_not_waited_for(distri
     assert len(killed) == 1
 
 
-def test_what_cannot_be_asked_of_a_cluster_says_so(client, array):
+def test_what_a_cluster_cannot_answer_is_named(client, array):
     collection = array.from_array(POINTS[:100, :2], chunks=(50, 2))
     with pytest.raises(ValueError, match="all records in this process"):
         released(collection, method="inverse_sensitivity", rho=None, epsilon=2.0, radius=4.0, resolution=0.1)
@@ -285,7 +285,7 @@ def test_the_sphere_has_the_same_bits_as_in_memory(client, array):
     assert np.array_equal(released(array.from_array(places, chunks=(900, 2)), **options), released(places, **options))
 
 
-def test_pairs_are_asked_of_gathered_records(client, array):
+def test_pairs_are_queried_on_gathered_records(client, array):
     points = POINTS[:500]
     source = opened(array.from_array(points, chunks=(90, 3)))
     tape = Tape.record(bytes(32))

@@ -1,4 +1,4 @@
-"""Few records: whether a cloud surrounds the point, or all records are together far away from it."""
+"""The log odds that few records form a cloud around the point, and not a cluster far away from the point."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def released(plan, points, seed):
     [(101, 2, 60), *(pytest.param(n, d, 150, marks=pytest.mark.slow) for n, d in ((101, 2), (160, 5)))],
 )
 def test_few_records_far_away_are_lost_or_doubted_and_few_others_are(n, d, runs):
-    """At s = n sqrt(rho/d) = 12. If one in a thousand points far from the data has no note, two of 150 have none with
-    probability 0.01. If one cloud in ten is lost, more than the allowed number are lost with probability 0.001; at
-    least 30 % have no note.
+    """The signal n sqrt(rho/d) is 12. If one in a thousand points far from the data had no note, two of 150 would have
+    none with probability 0.01. If one cloud in ten was lost, more than the allowed number would be lost with
+    probability 0.001. At least 30 % of the clouds have no note.
     """
     plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, method="adaptive")
     far, near = [], []
@@ -110,7 +110,7 @@ def test_few_records_far_away_are_lost_or_doubted_and_few_others_are(n, d, runs)
 def test_far_records_of_a_private_number_are_doubted():
     """Runs with too few records continue if the noisy number is too large, and then gradients look short.
 
-    At s = 16; of about twenty points far from the data at most one has no note.
+    The signal n sqrt(rho/d) is 16. Of about twenty points far from the data at most one has no note.
     """
     plan = dpmedian.plan(68, 2, epsilon=1.0, delta=1e-6, method="adaptive", neighbours="add_remove")
     found = [released(plan, 1e9 + np.random.default_rng([68, seed]).normal(size=(68, 2)), seed) for seed in range(400)]

@@ -93,7 +93,7 @@ def test_selection_draws_the_exact_weights_of_the_objective():
 
 
 def test_the_range_of_a_selection_holds_for_all_records_and_is_nearly_reached():
-    """Enumeration: every pair of records from a grid with extremes, at every pair of candidates."""
+    """All pairs of records from a grid with extremes are enumerated, with all pairs of candidates."""
     values = [*EXTREMES, -2.0, 0.5, 3.0]
     records = [np.array([[a, b]]) for a in values for b in (0.0, 1.0, -1e300, 1e300)]
     for candidates in (
@@ -111,7 +111,7 @@ def test_the_range_of_a_selection_holds_for_all_records_and_is_nearly_reached():
         assert 0.9 * bounded_range < widest <= bounded_range
 
 
-def test_equal_candidates_ask_nothing_of_the_data():
+def test_equal_candidates_do_not_query_the_data():
     tape = Tape.record(bytes(32))
     assert Selection.of("test", 1.0).among(source(np.ones((5, 2))), tape, np.full((4, 2), 3.0)) == 0
     assert tape.entries() == []

@@ -85,7 +85,7 @@ def test_the_format_can_be_told(tmp_path):
 # Columns.
 
 
-def test_columns_are_chosen_by_name_and_keep_the_asked_order(tmp_path):
+def test_columns_are_chosen_by_name_and_keep_the_requested_order(tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     csv = write(tmp_path / "a.csv", "who,x,y\nann,1,2\nbob,3,4\n")
     parquet.write_table(arrow.table({"who": ["ann", "bob"], "x": [1, 3], "y": [2.0, 4.0]}), tmp_path / "a.parquet")

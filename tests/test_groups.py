@@ -187,7 +187,7 @@ def test_the_minimum_is_compared_with_the_noisy_size():
         assert f"about {sizes[key]} contributions" in failed.message
 
 
-def test_a_unit_contributes_to_so_many_groups_by_its_own_rows():
+def test_a_unit_contributes_to_a_limited_number_of_groups_by_its_own_rows():
     ids = ["p", "p", "p", "q", "q", "r", None]
     labels = ["south", "north", "north", "east", "west", "south", "south"]
     rows = np.arange(14.0).reshape(7, 2)

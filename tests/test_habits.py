@@ -28,7 +28,7 @@ def test_cases_that_proptest_found_are_not_ignored():
 
 
 def test_of_each_contract_one_case_is_quick(tmp_path):
-    """The hook in the tests' conftest, on tests made for this purpose: one case of each is quick, and none that is
+    """The hook of conftest.py is run on tests made for this purpose. One case of each is quick, and no case that is
     marked slow.
     """
     (tmp_path / "contract").mkdir()

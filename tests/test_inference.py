@@ -260,7 +260,9 @@ def test_it_covers_the_median_of_the_population():
 
 
 def test_on_a_globe_the_region_is_one_of_longitude_and_latitude():
-    """A cloud at 60 degrees north, at which a degree of longitude is half as long, and across the date line."""
+    """The cloud is at 60 degrees north, where a degree of longitude is half as long as at the equator, and lies across
+    the date line.
+    """
     rng = np.random.default_rng(0)
     arcs = rng.normal(size=(5000, 2))
     points = np.column_stack([np.remainder(180.0 + 2.0 * arcs[:, 0] + 180.0, 360.0) - 180.0, 60.0 + arcs[:, 1]])

@@ -44,7 +44,7 @@ def scores(points, places, lattice, center=None, relation="replace"):
 
 
 def domain(lattice, d):
-    """The centres of all cells."""
+    """The centers of all cells."""
     side = np.arange(-lattice.extent - lattice.extent % 2 + 1, lattice.extent + 2, 2)
     places = np.array(list(itertools.product(side, repeat=d)), dtype=np.int64)
     return places[(places**2).sum(axis=1) <= lattice.extent**2]
@@ -137,7 +137,7 @@ def test_the_score_is_never_above_the_papers_len(d):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_no_outcome_tells_more_than_epsilon_on_any_neighbours(d):
-    """All data sets of three records at seven places: the worst log-ratio over all neighbours and outcomes."""
+    """All data sets of three records at seven places: the worst log-ratio over all neighbors and outcomes."""
     epsilon, lattice = 1.5, Lattice(1.0, 6, 2)
     rng = np.random.default_rng(0)
     sites = np.arange(-6, 7, 2)[:, None] if d == 1 else rng.integers(-4, 5, size=(7, d))
@@ -179,7 +179,7 @@ def test_no_outcome_tells_more_than_epsilon_where_a_record_is_added(d):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_replaced_record_moves_every_score_by_at_most_one(d):
-    """Scores at many places, on neighbours with extremes, ties and records at the scored points."""
+    """Scores at many places, on neighbors with extremes, ties and records at the scored points."""
     rng = np.random.default_rng(d)
     plan = dpmedian.plan(40, d, **PURE)
     lattice = plan.calibrated.mechanism.lattice

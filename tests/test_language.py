@@ -32,7 +32,7 @@ PLAIN = (
     r"how they are spread",
     r"earlier versions call it the\s+spread|the word \"spread\" is retired",
 )
-# Files with dialect that is left to be rewritten, with the number of retired words at most: it may only fall.
+# The largest number of retired words in files that still have some. These numbers may only fall.
 LEFT = {
     "python/dpmedian/methods/adaptive/evidence.py": 2,
     "python/dpmedian/methods/adaptive/run.py": 1,

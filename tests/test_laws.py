@@ -72,7 +72,7 @@ def with_weight(weight: int) -> list[int]:
 
 
 @pytest.mark.parametrize("weight", [WHOLE, HALF, 0])
-def test_the_pairs_of_kept_records_have_the_law_of_a_uniform_matching_whatever_the_row(weight):
+def test_the_pairs_of_kept_records_have_the_distribution_of_a_uniform_matching_for_any_row(weight):
     weights = with_weight(weight)
     law = enumerated(weights)
     drawn = Counter(count(weights, key) for key in range(KEYS))
@@ -82,7 +82,7 @@ def test_the_pairs_of_kept_records_have_the_law_of_a_uniform_matching_whatever_t
 
 
 @pytest.mark.parametrize("other", [HALF, 0])
-def test_the_laws_of_neighbours_are_coupled_within_one_pair(other):
+def test_the_distributions_for_neighbors_are_coupled_within_one_pair(other):
     """Strassen: on the line there is a coupling within 1 if and only if each cumulative distribution lies between the
     shifted other ones.
     """

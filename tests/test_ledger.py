@@ -659,7 +659,7 @@ def test_a_deleted_lock_file_lets_nobody_in(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.skipif(sys.platform == "win32", reason="flock is POSIX")
 @pytest.mark.parametrize("which", ["_lock", "_content_lock"])
-def test_who_waited_for_a_file_that_lost_its_name_waits_for_the_one_that_has_it(tmp_path: Path, which: str) -> None:
+def test_a_process_that_waited_for_a_replaced_file_waits_for_the_new_one(tmp_path: Path, which: str) -> None:
     import fcntl
 
     path = tmp_path / "ledger.json"
@@ -780,7 +780,7 @@ def test_a_record_is_stored_as_given(place: Path | None) -> None:
     assert len(ledger.entries) == 1
 
 
-# Neighbours and units.
+# Neighbors and units.
 
 
 def test_a_ledger_converts_what_can_be_converted(place: Path | None) -> None:

@@ -23,7 +23,7 @@ def noisy(d: int, rng: np.random.Generator, noise: float = 3.0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("d", [5, 40, 200])
-def test_a_triangle_becomes_a_matrix_whose_entries_aside_have_lost_their_factor(d):
+def test_a_triangle_becomes_a_matrix_without_the_factor_off_the_diagonal(d):
     matrix = noisy(d, np.random.default_rng(d))
     scaled = matrix * np.where(np.eye(d, dtype=bool), 1.0, math.sqrt(2.0))
     np.testing.assert_allclose(symmetric(scaled[np.triu_indices(d)], d), matrix, rtol=1e-15)

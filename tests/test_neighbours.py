@@ -1,4 +1,4 @@
-"""Relations, units and groups: what a cost for one kind of neighbor means for another."""
+"""Relations, units and groups: conversions of a cost for one kind of neighbors into a cost for another kind."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_caller_cannot_state_a_smaller_sensitivity():
     assert tape.entries()[0][1] == bound("gradient", d=2, bits=20)[0].replace
 
 
-def test_shards_of_different_questions_do_not_add_up():
+def test_shards_of_different_queries_do_not_add_up():
     other = Points(np.array([[7.0, 8.0]]))
     asked, again = (Statistic("gradient", theta=np.zeros(2), bits=20) for _ in range(2))
     Exact.sum([POINTS.answer(asked), other.answer(asked)])

@@ -41,8 +41,8 @@ def test_k_changed_records_cost_k_squared(metric):
 
 @pytest.mark.parametrize("metric", [dp.symmetric_distance(), dp.insert_delete_distance()])
 def test_a_change_is_a_removal_and_an_addition(metric):
-    """Data sets of the same size have an even distance; an odd bound allows no more changes than the even number below
-    it.
+    """Data sets of the same size have an even distance. So an odd bound allows no more changes than the even number
+    below it.
     """
     measurement, changes = make(metric), make()
     assert [measurement.map(i) for i in range(8)] == [changes.map(i // 2) for i in range(8)]

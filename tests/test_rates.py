@@ -59,6 +59,8 @@ def test_a_short_run_says_nothing():
 
 
 def test_stated_memory_has_no_second_moments_where_there_are_none():
-    """In more than 4000 dimensions there is no Hessian: 10^4 x 10^4 numbers have one sorted copy, 0.8 GB."""
+    """In more than 4000 dimensions there is no Hessian. 10^4 records in 10^4 dimensions need one sorted copy, 0.8
+    GB.
+    """
     memory = dpmedian.plan(10_000, 10_000, epsilon=1.0, delta=1e-6, method="adaptive").calibrated.reads.memory
     assert 8e8 < memory < 1e9

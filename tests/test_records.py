@@ -541,7 +541,7 @@ def test_a_memory_map_that_changes_during_a_run_changes_nothing(tmp_path, view, 
     assert np.isnan(mapped).all()
 
 
-def test_a_column_of_text_is_answered_with_the_argument_that_keeps_the_others():
+def test_the_error_of_a_column_of_text_names_the_argument_that_keeps_the_others():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0], "name": ["a", "b"], "person": [1, 2]})
     with pytest.raises(TypeError, match=r"choose the columns with numbers, columns=\['x', 'y'\]"):

@@ -106,11 +106,11 @@ def test_every_method_has_a_page(name, relation):
         assert len(re.findall(rf"<{tag}[ >]", text)) == text.count(f"</{tag}>"), tag
 
 
-def test_every_statistic_has_its_question():
+def test_every_statistic_is_described_in_plain_words():
     assert set(QUERIES) == {*dict(STATISTICS), "records to change"}
 
 
-def test_a_promise_about_being_in_the_data_is_not_told_as_one_about_what_the_data_say():
+def test_a_bound_for_presence_in_the_data_is_not_stated_as_a_bound_for_the_values():
     """Of two data sets one has one more person; the second half of a replacement is missing."""
     cost = PrivacyCost(mu_squared=0.05, neighbours="add_remove", unit="person")
     first, attack, replaced = guarantee(cost, 1e-6)

@@ -198,7 +198,7 @@ def test_a_failure_that_states_less_than_the_tape_has_released_is_charged_in_ful
     assert charged() == (released, pytest.approx(0.02))
 
 
-def test_a_session_that_is_used_up_answers_no_query_however_cheap():
+def test_a_session_that_is_used_up_answers_not_even_a_cheap_query():
     with dpmedian.session(POINTS, rho=0.1) as s:
         while s.remaining > 1e-15:
             s.count(center=CENTER, radius=1.0, rho=s.remaining)

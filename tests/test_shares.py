@@ -33,7 +33,7 @@ def cost_of(share):
 
 
 @pytest.mark.parametrize("terms", LEDGERS)
-def test_as_many_releases_fit_as_were_asked_for_and_their_shares_are_equal_and_add_up(terms):
+def test_the_requested_number_of_releases_fits_and_their_shares_are_equal_and_add_up(terms):
     ledger = Ledger(**terms)
     share = ledger.per_release(12)
     for number in range(12):

@@ -57,7 +57,7 @@ def test_a_kind_is_released_at_most_as_often_as_the_plan_says():
     assert len(tape.entries()) == 3
 
 
-def test_questions_that_a_search_did_not_ask_are_not_paid():
+def test_queries_that_a_search_did_not_make_are_not_paid():
     kind = offer(releases=10)
     spender, tape = opened(kind)
 

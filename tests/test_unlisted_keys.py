@@ -204,7 +204,7 @@ def test_large_groups_are_shown_in_an_order_of_their_own_and_small_ones_leave_no
     assert "keys: nobody has listed them; a group is shown if its noisy size is" in str(found.plan)
 
 
-def test_nothing_may_be_shown_at_all():
+def test_a_run_that_shows_no_group_is_a_valid_output():
     few = rows(20).drop(columns="month")
     found = dpmedian.geometric_medians(few, "district", epsilon=1.0, delta=1e-6)
     assert len(found) == 0
@@ -260,7 +260,7 @@ def test_no_label_renames_a_group_or_moves_a_unit(odd):
         assert len(array_of(other, other.labels.index(odd))) == 0, "a label that is no UTF-8 has no rows"
 
 
-def test_a_fresh_unit_makes_at_most_so_many_groups_however_many_labels_it_has():
+def test_a_new_unit_makes_a_limited_number_of_groups_for_any_number_of_labels():
     points, labels, ids = np.zeros((50, 1)), [f"place {i}" for i in range(50)], ["one"] * 50
     for most in range(1, 13):
         grouped = as_group_records(points, labels, None, ids, most=most)

@@ -266,7 +266,7 @@ def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, ve
 
 @pytest.mark.one_quick
 @CASES
-def test_a_changed_prediction_or_parameter_is_found_by_making_the_plan_anew(name, relation):
+def test_a_changed_prediction_or_parameter_is_found_by_making_the_plan_again(name, relation):
     record = planned(name, relation).to_dict()
     rng = random.Random(name)
     places = [place for part in ("n", "guess", "budget") for place in numbers(record[part], (part,))]
@@ -336,7 +336,7 @@ def test_a_path_may_be_text(release, tmp_path):
     file = tmp_path / "record.json"
     file.write_text(release.to_json())
     assert str(dpmedian.verify(str(file))) == str(dpmedian.verify(release))
-    with pytest.raises(ValueError, match="also the path of a file that exists"):
+    with pytest.raises(ValueError, match="also accepts the path of a file that exists"):
         dpmedian.verify("nowhere.json")
     with pytest.raises(TypeError, match="record must be a release, a plan, a record or its path, got int"):
         dpmedian.verify(3)

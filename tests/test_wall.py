@@ -1,4 +1,4 @@
-"""The order of events in a run: the charge comes before the first release, and failures are outputs."""
+"""In a run the charge comes before the first release, and failures are outputs."""
 
 from dataclasses import dataclass, replace
 

@@ -80,8 +80,8 @@ def test_the_weighted_median_is_found(relation):
 @RELATIONS
 @pytest.mark.parametrize("method", ["adaptive", "dpgd", "loc_dpgd", "loc_cutting_plane", "inverse_sensitivity"])
 def test_no_method_errs_more_than_on_copies(relation, method):
-    """The same noise on sums of weights and on sums of as many copies, by the median of 15 runs: equal up to a factor
-    of 2.
+    """With the same noise, the median error of 15 runs on weighted records equals that on copies of the records up to a
+    factor of 2.
     """
     rng = np.random.default_rng(4)
     points = rng.normal(size=(1500, 2)) + np.where(rng.random((1500, 1)) < 0.3, 3.0, 0.0)

@@ -242,7 +242,7 @@ SOURCES: dict[str, Callable[[Array, PublicParameters], Any]] = {
 
 
 def cloud(n: int, d: int, seed: int) -> Array:
-    """A cloud off the origin, a fifth of it equal records, and a few far away."""
+    """A cloud away from the origin. A fifth of its records are equal, and a few are far away."""
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(n, d)) + 3.0
     points[: n // 5] = points[n // 5]

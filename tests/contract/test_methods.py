@@ -75,9 +75,8 @@ ADDED = pytest.mark.parametrize("name", [name for name, relation in RELATION_CAS
 @ADDED
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_it_replays_where_there_are_hardly_any_records(replay, name, n):
-    """A record is added to none, one or two records, which are near, coincident and extreme.
-
-    The guess is a large number.
+    """A record is added to a data set of no, one or two records, which are near, coincident or extreme. The guess is a
+    large number.
     """
     plan, points = planned(name, "add_remove")
     few, rng = points[:n], np.random.default_rng(n)
@@ -124,7 +123,7 @@ def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
 
 @RELATIONS
 def test_the_recorded_cost_is_the_charged_cost(name, relation):
-    """The sum of the costs of what went through the tape, from the sensitivities of the values, is the plan's cost.
+    """The costs of all releases of the tape, computed from the sensitivities of the values, add up to the plan's cost.
 
     A run that decides as it goes stays below its cap. It spends the whole cap unless it has found records that coincide
     within the resolution.
@@ -169,7 +168,7 @@ def test_the_same_bits_on_any_threads(name, relation):
 @RELATIONS
 @pytest.mark.parametrize("source", [name for name in SOURCES if name != "array"])
 def test_the_same_bits_on_any_partition(name, relation, source):
-    """Otherwise the run is refused before anything is spent, if the records must be in this process."""
+    """A method that needs all records in this process is refused before anything is spent."""
     plan, points = planned(name, relation)
     parts = SOURCES[source](points, plan.parameters)
     if plan.calibrated.needs_local_records and parts.local is None:
@@ -183,10 +182,8 @@ def test_the_same_bits_on_any_partition(name, relation, source):
 
 @RELATIONS
 def test_the_cost_of_a_plan_is_that_of_its_stages(name, relation):
-    """Everything that a reviewer sees in the table is part of what the ledger is charged.
-
-    Stages under a cap say so; the plan costs the cap and its other stages, and each stage under the cap at most the
-    cap.
+    """Every stage in the table is part of the cost that a ledger is charged. The plan costs the cap plus its stages
+    that are not capped, and each capped stage costs at most the cap.
     """
     plan, _ = planned(name, relation)
     fixed = dpmedian.PrivacyCost.total(stage.cost for stage in plan.stages if not stage.capped)
@@ -204,7 +201,7 @@ def test_the_cost_of_a_plan_is_that_of_its_stages(name, relation):
 
 
 @RELATIONS
-def test_every_stage_names_a_statistic_that_may_be_asked(name, relation):
+def test_every_stage_names_a_statistic_that_can_be_queried(name, relation):
     plan, _ = planned(name, relation)
     known = {*STATISTIC_CASES, "records to change"}
     assert {stage.statistic for stage in plan.stages} <= known

@@ -15,7 +15,9 @@ CASES = pytest.mark.parametrize("kind", [kind for kind in STATISTIC_CASES if kin
 
 
 def distance(statistic: Statistic, one: np.ndarray, other: np.ndarray, exact: Exact) -> float:
-    """What the sensitivity bounds: L2, every entry of a table on its own, or the range of scores."""
+    """The change that the sensitivity bounds: in L2, in every entry of a table separately, or in the range of
+    scores.
+    """
     moved = one.astype(float) - other.astype(float)
     if form_of(exact) == "scores":
         return float(moved.max() - moved.min())
@@ -117,7 +119,7 @@ def test_the_instance_carries_the_bound_that_calibrates_the_noise(kind, d):
 @CASES
 @pytest.mark.parametrize("at", [np.nan, np.inf, -np.inf, 5e-324, 1.7e308])
 def test_any_bits_give_a_bounded_answer(kind, at):
-    """For any iterate, the answer is no more sensitive than it states."""
+    """For any bits of the iterate, an answer changes by at most the sensitivity that it states."""
     points = np.array([[0.0, 1.0], [1e300, -1e300], [5e-324, 0.0], [3.0, 3.0]])
     theta = np.array([at, 1.0])
     statistic, exact = asked(kind, points, theta, 4)

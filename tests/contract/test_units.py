@@ -48,8 +48,8 @@ def touched(before: Grouped, after: Grouped, groups: int) -> list[int]:
 
 @pytest.mark.parametrize("name", [name for name, relation in RELATIONS if relation == "add_remove"])
 def test_it_replays_where_a_unit_comes_or_moves_between_groups(replay, name):
-    """A unit that is added touches at most `most` groups, each of which replays; one that moves touches twice as
-    many.
+    """A unit that is added changes at most `most` groups, each of which replays. A unit that moves changes at most
+    twice as many groups.
     """
     plan, points = planned(name, "add_remove")
     rng = np.random.default_rng(len(name))
@@ -77,7 +77,9 @@ def test_it_replays_where_a_unit_comes_or_moves_between_groups(replay, name):
 
 @pytest.mark.parametrize("most", [1, 2, 3, 12])
 def test_it_replays_where_a_unit_comes_and_nobody_has_listed_the_groups(replay, most):
-    """The groups of all others stay; the unit touches at most `most` groups, and a new group has one record."""
+    """The groups of all other units stay the same. The unit changes at most `most` groups, and a new group has one
+    record.
+    """
     plan = plan_groups(None, 2, rho=2.0, delta=1e-3, unit="unit", max_groups_per_unit=most).plans[0]
     rng = np.random.default_rng(most)
     rows, ids = table(cloud(150, 2, seed=most), rng)
@@ -109,7 +111,9 @@ def test_it_replays_where_a_unit_comes_and_nobody_has_listed_the_groups(replay, 
 
 @pytest.mark.parametrize(("name", "relation"), RELATIONS)
 def test_it_replays_where_all_rows_of_a_unit_change(replay, name, relation):
-    """The unit keeps its position among the ids, or is the last: hidden choices are coupled for these cases."""
+    """The unit keeps its position among the ids, or is the last one, because hidden choices are coupled for these
+    cases.
+    """
     plan, points = planned(name, relation)
     plan = replace(plan, parameters=replace(plan.parameters, unit="unit"))
     rng = np.random.default_rng(len(name))

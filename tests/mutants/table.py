@@ -437,7 +437,7 @@ FILTERS = [
         f"{LEDGER}/store.py",
         "if _has_name(file.fileno(), path):",
         "if True:",
-        "pytest tests/test_ledger.py::test_who_waited_for_a_file_that_lost_its_name_waits_for_the_one_that_has_it",
+        "pytest tests/test_ledger.py::test_a_process_that_waited_for_a_replaced_file_waits_for_the_new_one",
     ),
     Mutant(
         "only a file that can be deleted is locked",
@@ -532,7 +532,7 @@ MECHANISMS = [
         BISECTION,
         "for _ in range(self.count.releases):",
         "for _ in range(self.count.releases + 1):",
-        "pytest tests/test_above_threshold.py::test_bisection_reaches_every_index_with_the_same_number_of_questions",
+        "pytest tests/test_above_threshold.py::test_bisection_reaches_every_index_with_the_same_number_of_queries",
     ),
     Mutant(
         "a choice of twice the rate",
