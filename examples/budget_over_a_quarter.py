@@ -2,10 +2,10 @@
 A budget over a quarter
 =======================
 
-A release every week, a fourteenth that is refused, and a table for the privacy review.
+Thirteen weekly releases share one budget. The fourteenth release is refused. A table helps the privacy review.
 
-The city's people move a little every week. One ledger holds the budget for all of it; `path=...` would share it between
-processes. Run with a number to make the noise reproducible: budget_over_a_quarter.py 1
+The people of a city move a little every week. One ledger holds the budget of all releases. With `path=...` several
+processes can share the ledger. Run with a number to make the noise reproducible: budget_over_a_quarter.py 1
 """
 
 import sys
@@ -22,7 +22,7 @@ WEEKS = 13
 
 def main(seed: int | None = None) -> None:
     positions, rng = load_positions(), np.random.default_rng(0)
-    # Weekly releases at epsilon 0.7 cost far less together than 13 times 0.7, because Gaussian noise composes well.
+    # Thirteen releases at epsilon 0.7 cost far less than 13 times 0.7, because Gaussian noise composes well.
     ledger = dpmedian.Ledger(epsilon=2.5, delta=1e-5)
     plan = dpmedian.plan(*positions.shape, epsilon=0.7, delta=5e-7)
     left = [ledger.remaining]
@@ -43,7 +43,7 @@ def main(seed: int | None = None) -> None:
 
 
 def draw(left: list[float]) -> None:
-    """The epsilon that is left, at the budget's delta. Nothing here is private: it follows from the plan alone."""
+    """Draw the epsilon that is left after each week. It follows from the plan alone, so it is not private."""
     _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     ax.step(range(len(left)), left, where="post", color="#b2182b")
     ax.axvspan(WEEKS, WEEKS + 1, color="#7f8c9b", alpha=0.2, linewidth=0, label="refused")

@@ -2,11 +2,11 @@
 Districts and months on a yearly budget
 =======================================
 
-A table every month, twelve months on one budget, and nobody has listed the districts.
+How do I publish a table every month on one yearly budget, if nobody has listed the districts?
 
-60,000 rows of 5,000 people in fifteen districts, all invented; three of the districts have few people. Every month one
-call releases a typical place for each district that is large enough, with a twelfth of the year's budget, which
-protects everything that a person contributes in the whole year. The ledger refuses a thirteenth release.
+The data are 60,000 invented rows of 5,000 people in fifteen districts. Three of the districts have few people. Every
+month one call releases a median for each district that is large enough, with a twelfth of the year's budget. The budget
+protects all rows of a person in the whole year together. The ledger refuses a thirteenth release.
 Run with a number to make the noise reproducible (and worthless as protection): district_months.py 1
 """
 
@@ -22,7 +22,7 @@ MONTHS = [f"2026-{month:02}" for month in range(1, 13)]
 
 
 def make_rows() -> pd.DataFrame:
-    """Every person has a home in a district, and about twelve rows a year, a tenth of them in other districts."""
+    """Make rows: every person has a home in a district and about twelve rows a year, a tenth of them elsewhere."""
     rng = np.random.default_rng(2026)
     districts = np.array([f"D{number:02}" for number in range(1, 16)])
     size = np.array([*[1.0] * 12, 0.01, 0.01, 0.01])
@@ -48,7 +48,7 @@ def make_rows() -> pd.DataFrame:
 def main(seed: int | None = None) -> None:
     rows = make_rows()
     ledger = dpmedian.Ledger(rho=0.5, delta=1e-5, neighbours="add_remove", unit="person")
-    share = ledger.split(12)  # the rho of which twelve fit
+    share = ledger.split(12)  # the rho of each of twelve equal releases
 
     def release(month: str) -> dpmedian.Releases:
         return dpmedian.geometric_medians(

@@ -2,11 +2,11 @@
 A table of districts
 ====================
 
-Where do the people of each district spend their days? Raw GPS rows, many per person, become one table under one budget.
+Where do the people of each district spend their days? GPS rows, many for each person, become one table on one budget.
 
-200,000 rows of 4,000 people in twelve districts, all invented. Epsilon is 1 for everything together, and protects all
-rows of a person: each contributes to the district where most of their rows lie. The last column is for you, not for
-publication: how much larger than its minimum the sum of distances is at the released point.
+The data are 200,000 invented rows of 4,000 people in twelve districts. Epsilon = 1 for the whole table protects all
+rows of a person together. Each person contributes to the district with the most of the person's rows. Do not publish
+the last column, the excess: by which share the sum of distances at the released point is above its minimum.
 Run with a number to make the noise reproducible (and worthless as protection): districts.py 1
 """
 
@@ -36,7 +36,7 @@ DISTRICTS = [
 
 
 def make_rows() -> pd.DataFrame:
-    """Every person lives in a district, has some fifty rows around a home, and a fifth of them in other districts."""
+    """Make rows: every person has a home in a district and about fifty rows, a fifth of them in other districts."""
     rng = np.random.default_rng(2026)
     centers = np.array([11.5, 48.1]) + rng.uniform(-0.12, 0.12, size=(12, 2))
     lives_in = rng.choice(12, size=4000, p=np.linspace(1.5, 0.5, 12) / 12)
@@ -61,8 +61,8 @@ def main(seed: int | None = None) -> None:
     arguments = {"by": "district", "unit": "person"}
     releases = dpmedian.geometric_medians(
         rows,
-        keys=DISTRICTS,  # public: a list of the city, not of the data
-        n=330,  # a public guess of the people in each
+        keys=DISTRICTS,  # public: the list of the city, not the districts in the data
+        n=330,  # a public guess of the number of people in each district
         epsilon=1.0,
         delta=1e-6,
         geometry="sphere",

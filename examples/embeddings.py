@@ -2,10 +2,11 @@
 The typical embedding of a group
 ================================
 
-The typical reader of a library, as an embedding: which shelf is nearest to the middle of 4,000 people?
+Which shelf of a library is nearest to the median of the embeddings of 4,000 readers?
 
-Every person is a unit vector (say, the average of the texts they read). The bound 1 on its length is public, so it may
-be given as the radius. Run with a number to make the noise reproducible: embeddings.py 1
+Every reader is a unit vector, for example the normalized average of the embeddings of the texts that the reader has
+read. The length 1 is a public bound, so it may be the radius. Run with a number to make the noise reproducible:
+embeddings.py 1
 """
 
 import sys
@@ -26,7 +27,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def library(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Public shelf vectors, and the private vectors of people, each near one shelf."""
+    """Return public vectors of shelves, and private vectors of people, each of which is near one shelf."""
     shelves = unit(rng.normal(size=(len(SHELVES), DIMENSION)))
     favourite = rng.choice(len(SHELVES), size=PEOPLE, p=SHARES)
     return shelves, unit(shelves[favourite] + 0.5 * unit(rng.normal(size=(PEOPLE, DIMENSION))))
@@ -45,7 +46,7 @@ def main(seed: int | None = None) -> None:
 
 
 def draw(private: np.ndarray, exact: np.ndarray) -> None:
-    """The cosine of every shelf with the private median, and with the exact one, which only invented data may show."""
+    """Draw the cosine of every shelf with the private median, and with the exact median, which is not private."""
     _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     place = np.arange(len(SHELVES))
     ax.barh(place - 0.2, private, height=0.4, color="#b2182b", label="private")

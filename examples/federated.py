@@ -2,11 +2,11 @@
 Federated updates and hostile clients
 =====================================
 
-A federated server that takes the private geometric median of its clients' updates, although a tenth of them lie.
+A federated server moves its model by the private geometric median of the updates. A tenth of the clients are hostile.
 
-3,000 clients fit one linear model together. Hostile clients send their update reversed and thirty times as long. The
-server clips nothing by hand: updates longer than the public radius are projected onto it. All rounds share one ledger
-in rho. Run with a number to make the noise reproducible: federated.py 1
+3,000 clients fit one linear model together. A hostile client sends its update reversed and thirty times as long.
+Updates that are longer than the public radius are shortened to this radius. All rounds share one ledger in rho. Run
+with a number to make the noise reproducible: federated.py 1
 """
 
 import sys
@@ -20,7 +20,7 @@ CLIENTS, HOSTILE, EXAMPLES, DIMENSION, ROUNDS = 3000, 300, 20, 20, 6
 
 
 def updates(weights: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """One gradient step from every client, on examples that only the client sees."""
+    """Return one gradient step of every client, on examples that only this client sees."""
     features = rng.normal(size=(CLIENTS, EXAMPLES, DIMENSION))
     residuals = features @ (truth - weights) + 0.1 * rng.normal(size=(CLIENTS, EXAMPLES))
     steps = np.einsum("ce,ced->cd", residuals, features) / EXAMPLES
@@ -44,7 +44,7 @@ def main(seed: int | None = None) -> None:
         errors = [np.linalg.norm(weights - truth) for weights in (trusting, robust)]
         print(f"{number:5}{errors[0]:18.3g}{errors[1]:17.3g}{ledger.remaining:11.2f}")
         history.append(errors)
-    # What may be claimed is the budget: a server that stops early, because of what it saw, has chosen when to stop.
+    # State the whole budget as the cost, even if the server stops early, because it may stop because of results.
     print(f"all rounds together: epsilon = {ledger.budget.epsilon_at(1e-6):.3g} at delta = 1e-6")
     draw(np.array(history))
 

@@ -2,17 +2,18 @@
 Flower with hostile clients
 ===========================
 
-300 clients train a network of 33,738 parameters on handwritten digits with Flower; every fifth of them sends its update
-reversed and ten times as long. Three strategies see the same clients: ``FedAvg``, ``FedMedian``, and
-``dpmedian.flower.PrivateGeometricMedian``, which alone hides each client. It takes private robust steps, because a
-private median of so many parameters would be lost in its noise. Every client has 20 digits of five of the ten classes.
-All rounds share one ledger.
+300 clients train a network of 33,738 parameters on handwritten digits with Flower. Every client has 20 digits from five
+of the ten classes. Every fifth client sends its update reversed and ten times as long. We compare ``FedAvg``,
+``FedMedian`` and ``dpmedian.flower.PrivateGeometricMedian``. Only the last of these three strategies protects the
+clients. It takes private robust steps, because a private median of so many parameters would be mostly noise. All rounds
+share one ledger.
 
 .. image:: /pictures/flower.png
-   :alt: Accuracy over the rounds. FedAvg is ruined in the first; the private robust step learns like FedMedian.
+   :alt: Accuracy over the rounds. FedAvg fails from the first round on; the private step learns like FedMedian.
 
-Needs scikit-learn for the digits and ``flwr[simulation]``, which brings Ray: ``make flower`` sets it up and runs this
-script. A number fixes the noise, as in ``flower_simulation.py 1``.
+The script needs scikit-learn for the digits, and ``flwr[simulation]``, which installs Ray. ``make flower`` installs
+both
+and runs the script. Run with a number to make the noise reproducible: ``flower_simulation.py 1``.
 """
 
 import itertools
@@ -121,7 +122,7 @@ def main(seed: int | None = None) -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.simplefilter("ignore", dpmedian.InsecureSeedWarning)
     ledger = dpmedian.Ledger(epsilon=8.0, delta=1e-5, neighbours="add_remove", unit="client")
-    # The first round would otherwise begin with the few clients that are there.
+    # Without `min_available_nodes` the first round would begin with the few clients that are connected already.
     private = PrivateGeometricMedian(
         ledger=ledger, rounds=ROUNDS, clients=CLIENTS, min_available_nodes=CLIENTS, seed=seed
     )

@@ -2,12 +2,13 @@
 Private Lloyd steps
 ===================
 
-How do I write an iterative private algorithm? k-means by noisy steps, on one session that is charged once.
+How do I write an iterative private algorithm? This example makes k-means by noisy steps, in a session that is charged
+once.
 
-Each of six steps moves every center to the noisy mean of the records near it. For each center it asks for a count and a
-mean shift in a ball of half the distance to the nearest other center, so the balls do not overlap and the session stops
-the loop in time whatever the centers do. The library's own `k_medians` needs no start and is more accurate; this is how
-you would try an idea of yours.
+Each of six steps moves every center to the noisy mean of the records in a ball around the center. The radius of the
+ball is half of the distance to the nearest other center, so the balls do not overlap. In each ball the step queries a
+count and a mean shift. The session refuses queries beyond the budget. `k_medians` of the library needs no start and is
+more accurate, but this example shows how to try an idea of your own.
 Run with a number to make the noise reproducible (and worthless as protection): lloyd.py 1
 """
 
@@ -22,7 +23,7 @@ RHO = 0.2
 
 
 def lloyd(points: np.ndarray, centers: np.ndarray, rho: float, seed: int | None = None) -> np.ndarray:
-    """Centers after noisy Lloyd steps from public ones; rho-zCDP."""
+    """Return the centers after noisy Lloyd steps from public centers. The steps cost rho."""
     centers = centers.copy()
     part = rho / (STEPS * len(centers))
     with dpmedian.session(points, rho=rho, seed=seed, name="Lloyd") as s:
@@ -31,7 +32,7 @@ def lloyd(points: np.ndarray, centers: np.ndarray, rho: float, seed: int | None 
             radii = 0.5 * np.min(gaps + np.diag(np.full(len(centers), np.inf)), axis=1)
             for k, radius in enumerate(radii):
                 count, sigma = s.count(center=centers[k], radius=radius, rho=0.3 * part)
-                if count > 3.0 * sigma:  # Otherwise there is nothing to see in this ball.
+                if count > 3.0 * sigma:  # Otherwise the count may be only noise, and the center stays.
                     shift = s.mean_shift(center=centers[k], radius=radius, rho=0.7 * part)
                     centers[k] += shift.value / count
         print(f"queries: {len(s.trace)}, rho spent: {s.trace.rho:.4f} of {rho}")

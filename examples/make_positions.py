@@ -1,8 +1,8 @@
-"""Writes the bundled data set, so that readers can see where it comes from: 2,000 invented people of an invented city.
+"""Write the bundled data set, the positions of 2,000 invented people of an invented city.
 
-Kilometers east and north of the origin of a public grid. Three neighborhoods, a commuter belt, and 3 % of devices
-without a
-fix, which report the origin of the grid: the kind of fault that ruins a mean.
+A position is in kilometers east and north of the origin of a public grid. The people are in three neighborhoods and a
+commuter belt. The devices of 3 % of the people cannot find their position and report the origin of the grid. Such
+errors make a mean useless.
 """
 
 import sys

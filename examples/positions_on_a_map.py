@@ -2,9 +2,10 @@
 Positions on a map
 ==================
 
-Where is the middle of the city's people? A private answer as GeoJSON, ready for a map.
+Where is the middle of the city's people? The script prints a private answer as GeoJSON, which a map can show.
 
-Distances must mean something: positions are projected to kilometers first, and only the answer goes back to degrees.
+The median needs positions in kilometers, and not in degrees. So the script releases the median in kilometers, and then
+converts the released point to degrees.
 Run with a number to make the noise reproducible (and worthless as protection): positions_on_a_map.py 1
 """
 

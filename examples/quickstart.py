@@ -2,7 +2,7 @@
 A first release
 ===============
 
-A private release of the bundled positions, its plan, and how far off it is: `make demo`.
+`make demo` runs this script. It releases the median of the bundled positions, and prints the plan and the true error.
 """
 
 # sphinx_gallery_thumbnail_path = 'pictures/front-light.png'
@@ -20,7 +20,7 @@ print()
 print(release.plan)
 print()
 
-# The data are invented, so we may look at what a holder of real data would keep to himself.
+# The data are invented, so we may print the exact median, which is not private.
 exact = nonprivate.geometric_median(points)
 excess = nonprivate.objective(points, release.point) / nonprivate.objective(points, exact) - 1.0
 print(f"not private, for comparison: exact median {np.round(exact, 3)}, mean {np.round(points.mean(axis=0), 3)}")

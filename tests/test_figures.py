@@ -89,7 +89,7 @@ CLAIMS: list[tuple[str, str, Callable[[], list[str]]]] = [
     (
         "docs/how-to/flower.md",
         r"the private step ends at an accuracy of (\S+) without attack, and DP-FedAvg with its best norm at (\S+)\. "
-        r"Under every attack the step is ahead of DP-FedAvg there, whichever norm it has\. With epsilon = 2 in place "
+        r"Under every attack the step is ahead of DP-FedAvg there, with every norm\. With epsilon = 2 in place "
         r"of 8 the step still reaches (\S+)\. On",
         of_the_mlp,
     ),
