@@ -96,14 +96,14 @@ class KMedians(CappedMethod):
     def notes(self) -> tuple[str, ...]:
         found = self.smallest_cluster
         notes = [
-            f"if there are larger clusters, a compact cluster of {found} records or more is found in about nineteen of "
-            f"twenty runs, and one of {self.half_found} records in every second run; a smaller cluster usually "
-            "shares its center with another cluster"
+            f"If there are larger clusters, a compact cluster of {found} records or more is found in about nineteen of "
+            f"twenty runs, and a cluster of {self.half_found} records in every second run. A smaller cluster usually "
+            "shares its center with another cluster."
         ]
         if self.parameters.trim > 0.0:
             notes.append(
-                f"trim = {self.parameters.trim:g}: this share of the records, those farthest from all centers, does "
-                "not count"
+                f"The share trim = {self.parameters.trim:g} of the records does not count. These are the records "
+                "farthest from all centers."
             )
         return tuple(notes)
 
@@ -256,9 +256,9 @@ _SURELY_TRIMMED = 0.7
 # records that coincide, and gives no information about the other records.
 _MANY_BEYOND = 0.1
 _BEYOND = (
-    "about {:.0f} records lie much farther from the first center than the core radius, because 40 % of the records or "
-    "more (nearly) coincide there: no centers were searched among the other records; if a public value stands for a "
-    "missing value, such as 0, leave the rows with this value out"
+    "About {:.0f} records lie so far from the first center that no centers were searched among them. The reason is "
+    "that 40 % of the records or more have (nearly) the same values. If these values stand for missing values, for "
+    "example 0, leave such records out and release again."
 )
 
 
@@ -279,9 +279,9 @@ def _doubts(sizes: Vector, noise: float) -> tuple[str, ...]:
     if not doubtful:
         return ()
     return (
-        f"the clusters with the indices {', '.join(doubtful)} may be noise: their sizes are below three "
-        "standard deviations of a "
-        "size; use a smaller k, more records or a larger budget",
+        f"The clusters with the indices {', '.join(doubtful)} may consist of noise, because their sizes are below "
+        f"{_DOUBTFUL * noise:.0f}, three standard deviations of the noise of a size. Do not rely on their centers. Use "
+        "a smaller k, more records or a larger budget.",
     )
 
 
