@@ -1,12 +1,12 @@
 """Federated training under privacy and attack, with Flower's strategies and messages and real digits.
 
     python benches/federated.py                 # all parts, as Markdown: docs/tables/federated.md
-    python benches/federated.py mlp budgets     # parts: logistic, mlp, cnn, budgets, cost
-    python benches/federated.py mlp --seeds 3   # means over three seeds
+    python benches/federated.py mlp budgets     # parts: logistic, mlp, many, cnn, budgets, cost
+    python benches/federated.py mlp --seeds 3   # means over three seeds, with the smallest and the largest value
     python benches/federated.py --keep FOLDER   # keeps finished runs, and goes on after them if it is interrupted
     python benches/federated.py --quick         # two rounds of everything: a check that it runs, not a measurement
 
-Part `mlp` draws the accuracy over the rounds into federated.png.
+Part `many` is the MLP with twice as many clients. Part `mlp` draws the accuracy over the rounds into federated.png.
 
 The clients have ten of scikit-learn's handwritten digits each, of five classes, and 360 digits are held back as a test
 set. In every round each client sends the model moved by the gradient of its examples. A rule receives these models and
@@ -24,8 +24,8 @@ from; the choice looks at the test set, which favors DP-FedAvg.
 A fifth of the clients is hostile. They know all honest updates and send:
 
 * flip: their own update, reversed and ten times as long;
-* reversed mean: the mean of the honest updates, reversed (inner-product manipulation), with its own length or ten times
-  as long;
+* reversed mean: the mean of the honest updates, reversed (inner-product manipulation), with its own length, ten times
+  as long, or with the median length of the honest updates, at which no rule gives it a smaller weight;
 * a little: the mean of the honest updates minus 0.3 standard deviations in every coordinate ("a little is enough");
 * labels: the gradient for 9 minus the label.
 """
@@ -57,7 +57,15 @@ Labels = NDArray[np.int64]
 EXAMPLES, CLASSES, HOSTILE, DELTA = 10, 5, 0.2, 1e-5
 # The clipping norms that DP-FedAvg may choose from; the length of a typical update is between them.
 NORMS = (0.1, 0.3, 1.0, 3.0, 10.0)
-ATTACKS = ("none", "flip x 10", "reversed mean x 10", "reversed mean", "a little", "labels")
+ATTACKS = (
+    "none",
+    "flip x 10",
+    "reversed mean x 10",
+    "reversed mean",
+    "a little",
+    "labels",
+    "reversed mean, median length",
+)
 
 
 class Model(NamedTuple):
@@ -300,6 +308,9 @@ def attack(name: str, updates: Matrix, hostile: int) -> None:
     honest = updates[hostile:]
     if name == "flip x 10":
         updates[:hostile] *= -10.0
+    elif name == "reversed mean, median length":
+        mean = honest.mean(axis=0)
+        updates[:hostile] = -np.median(np.linalg.norm(honest, axis=1)) / max(np.linalg.norm(mean), 1e-30) * mean
     elif name.startswith("reversed mean"):
         updates[:hostile] = (-10.0 if name.endswith("x 10") else -1.0) * honest.mean(axis=0)
     elif name == "a little":
@@ -347,11 +358,12 @@ def train(setting: Setting, rule: Rule, name: str, seed: int) -> list[float]:
     return history
 
 
-Curves = dict[str, dict[str, list[float]]]
+# The accuracy after every round, with one row for each seed, of every rule under every attack.
+Curves = dict[str, dict[str, NDArray[np.float64]]]
 
 
 def measured(setting: Setting, rules: Mapping[str, Any], attacks: Sequence[str], seeds: int) -> Curves:
-    """The mean accuracy after every round, of every rule under every attack; a rule that refuses has none."""
+    """The accuracies of every rule under every attack; a rule that refuses has none."""
     found: Curves = {title: {} for title in rules}
     for title, make in rules.items():
         its = setting._replace(clients=FEW) if title in SLOW else setting
@@ -363,23 +375,34 @@ def measured(setting: Setting, rules: Mapping[str, Any], attacks: Sequence[str],
                 if "too few for the median" not in str(refused):
                     raise
                 break
-            found[title][name] = np.mean(runs, axis=0).tolist()
+            found[title][name] = np.array(runs)
             print(f"{title}, {name}: {time.process_time() - start:.1f} s", file=sys.stderr, flush=True)
     return found
 
 
-def last(curves: Mapping[str, list[float]], attacks: Sequence[str]) -> list[float]:
-    """The accuracy at the end of training under every attack."""
-    return [float(np.mean(curves[name][-3:])) for name in attacks]
+def last(curves: Mapping[str, NDArray[np.float64]], attacks: Sequence[str]) -> list[NDArray[np.float64]]:
+    """The accuracies of all seeds at the end of training under every attack."""
+    return [curves[name][:, -3:].mean(axis=1) for name in attacks]
+
+
+def best(found: Curves, attacks: Sequence[str]) -> list[NDArray[np.float64]]:
+    """The accuracies of DP-FedAvg with the clipping norm that has the best mean under each attack."""
+    return [max((last(found[title], [name])[0] for title in CLIPPED), key=np.mean) for name in attacks]
 
 
 def tuned(found: Curves) -> str:
     """The clipping norm that is the best without an attack."""
-    return max(CLIPPED, key=lambda title: last(found[title], ["none"]))
+    return max(CLIPPED, key=lambda title: float(np.mean(last(found[title], ["none"]))))
 
 
 def row(cells: Iterable[Any]) -> None:
-    print("| " + " | ".join(cell if isinstance(cell, str) else f"{cell:.3f}" for cell in cells) + " |")
+    print("| " + " | ".join(cell if isinstance(cell, str) else _cell(cell) for cell in cells) + " |")
+
+
+def _cell(scores: NDArray[np.float64]) -> str:
+    """The mean, and if there are several seeds the smallest and the largest value."""
+    several = f" ({min(scores):.2f}-{max(scores):.2f})" if len(scores) > 1 else ""
+    return f"{np.mean(scores):.3f}{several}"
 
 
 def header(cells: Sequence[str], texts: int = 1) -> None:
@@ -399,8 +422,7 @@ def table(title: str, setting: Setting, attacks: Sequence[str], seeds: int, rule
     header(["rule", *(name if name != "none" else "no attack" for name in attacks)])
     for rule, curves in found.items():
         if rule == next(iter(CLIPPED)):
-            scores = np.array([last(found[name], attacks) for name in CLIPPED])
-            row(["DP-FedAvg, best norm of each column", *scores.max(axis=0)])
+            row(["DP-FedAvg, best norm of each column", *best(found, attacks)])
         told = ", the best without attack" if rule == tuned(found) else ""
         row([rule + told, *(last(curves, attacks) if curves else ["refused"] * len(attacks))])
     print(flush=True)
@@ -408,7 +430,7 @@ def table(title: str, setting: Setting, attacks: Sequence[str], seeds: int, rule
 
 
 def _told(seeds: int) -> str:
-    return "One seed" if seeds == 1 else f"Means over {seeds} seeds"
+    return "One seed" if seeds == 1 else f"Means over {seeds} seeds, with the smallest and the largest value"
 
 
 def budgets(rounds: int, seeds: int) -> None:
@@ -419,10 +441,9 @@ def budgets(rounds: int, seeds: int) -> None:
     for clients, epsilon in ((200, 8.0), (1000, 2.0), (1000, 4.0)):
         setting = Setting(MLP, clients, epsilon, rounds)
         found = measured(setting, {"private step": STEP, **CLIPPED}, attacks, seeds)
-        scores = np.array([last(found[name], attacks) for name in CLIPPED])
         told = [f"{clients:,}", f"{epsilon:g}"]
         row([*told, "private step", *last(found["private step"], attacks)])
-        row([*told, "DP-FedAvg, best norm of each column", *scores.max(axis=0)])
+        row([*told, "DP-FedAvg, best norm of each column", *best(found, attacks)])
     print(flush=True)
 
 
@@ -437,9 +458,9 @@ def draw(found: Curves, title: str) -> None:
     for rule, color in zip([*FEDAVG, *SLOW], ("#7f8c9b", "#4d9221", "#b8860b"), strict=True):
         shown[rule] = (rule, color, "--")
     figure, axes = plt.subplots(2, 3, figsize=(8.4, 5.2), layout="constrained", sharex=True, sharey=True)
-    for ax, name in zip(axes.flat, ATTACKS, strict=True):
+    for ax, name in zip(axes.flat, ATTACKS[:6], strict=True):
         for rule, (label, color, style) in shown.items():
-            curve = found[rule][name]
+            curve = found[rule][name].mean(axis=0)
             ax.plot(range(1, len(curve) + 1), curve, color=color, linestyle=style, label=label)
         ax.set_title("no attack" if name == "none" else name, fontsize=10)
         ax.set_ylim(0, 1)
@@ -505,7 +526,7 @@ def _resident(name: str) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("logistic", "mlp", "cnn", "budgets", "cost")
+    parts = ("logistic", "mlp", "many", "cnn", "budgets", "cost")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)}; all of them by default")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=1)
@@ -527,20 +548,28 @@ def main() -> None:
     chosen = options.parts or parts
     rounds, seeds = (2, 1) if options.quick else (options.rounds, options.seeds)
     attacks = ATTACKS[:2] if options.quick else ATTACKS
-    models = {"logistic": ("Logistic regression", LOGISTIC), "mlp": ("MLP", MLP), "cnn": ("Convolutional network", CNN)}
+    # The network with convolutions has few clients, because its updates take the most memory and time.
+    settings = {
+        "logistic": ("Logistic regression", Setting(LOGISTIC), attacks),
+        "mlp": ("MLP", Setting(MLP), attacks),
+        "many": ("MLP with many clients", Setting(MLP, 2000), [*attacks[:3], *attacks[4:5]]),
+        "cnn": ("Convolutional network", Setting(CNN, 500), attacks),
+    }
     for part in chosen:
         if part == "budgets":
             budgets(rounds, seeds)
         elif part == "cost":
             costs(options.quick)
         else:
-            title, model = models[part]
-            few = part == "cnn"  # Its updates take the most memory and time.
-            setting = Setting(model, 500 if few else 1000, rounds=rounds)
-            rules = {**PRIVATE, **FEDAVG, **SLOW} if part == "mlp" else PRIVATE
-            found = table(title, setting, attacks[:3] if few else attacks, seeds, rules)
+            title, setting, under = settings[part]
+            setting = setting._replace(rounds=rounds)
+            rules = {"logistic": PRIVATE, "many": {**PRIVATE, **FEDAVG}}.get(part, {**PRIVATE, **FEDAVG, **SLOW})
+            found = table(title, setting, under, seeds, rules)
             if part == "mlp" and not options.quick:
-                draw(found, f"{model.d:,} parameters, a fifth of {setting.clients:,} clients hostile, epsilon = 8")
+                draw(
+                    found,
+                    f"{setting.model.d:,} parameters, a fifth of {setting.clients:,} clients hostile, epsilon = 8",
+                )
 
 
 if __name__ == "__main__":

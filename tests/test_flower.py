@@ -17,7 +17,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
 from dpmedian.flower import PrivateGeometricMedian
-from dpmedian.flower_messages import updates
+from dpmedian.flower_messages import measured, updates
 from dpmedian.steps.lengths import Lengths
 from dpmedian.tape import Tape
 
@@ -405,6 +405,57 @@ def test_a_step_has_one_and_a_half_times_the_tracked_length(strategy, threshold)
     assert guesses[-1] == pytest.approx(5.0, rel=0.2)
     assert made._step_plan(None, 256).parameters.threshold == (0.7 * guesses[-1] if threshold == "auto" else 0.0)
     assert ledger.spent.rho == pytest.approx(8.0)
+
+
+def test_the_weight_of_a_long_update_falls_with_the_cube_of_its_length_once_lengths_are_known():
+    lengths = Lengths(16.0)
+    assert lengths.shortening(1000.0) == 1.0
+    lengths.follow(0.9)  # Nearly all updates are longer, so the guess says little about them.
+    assert lengths.shortening(1000.0) == 1.0
+    lengths.follow(0.0)
+    longest = 1.5 * lengths.guess
+    assert lengths.shortening(0.99 * longest) == 1.0 == lengths.shortening(math.nan)
+    for factor in (1.01, 2.0, 10.0):
+        left = lengths.shortening(factor * longest) * factor * longest
+        assert left / lengths.threshold == pytest.approx(factor**-3)
+    assert lengths.shortening(math.inf) == 0.0
+    lengths.follow(-0.1)
+    assert lengths.shortening(longest) == 1.0, "a guess that just moved down shortens no update further"
+
+
+def test_the_record_of_a_client_is_shortened_by_its_own_length_alone():
+    rng, center = np.random.default_rng(3), np.full(3, 2.0)
+    records = [(center + scale * rng.normal(size=3)).astype(np.float32) for scale in (1.0, 5.0, 100.0, 1e38)]
+    records.append(np.array([1.0, math.inf, 1.0], dtype=np.float32))
+    shortening, lengths = (lambda length: 1.0 if length <= 10.0 else 5.0 / length), []
+    sent = list(measured(((list(np.split(x, [1])), 1) for x in records), center, lengths, shortening))
+    for x, (parts, _), length in zip(records, sent, lengths, strict=True):
+        alone: list[float] = []
+        ((again, _),) = measured([([x], 1)], center, alone, shortening)
+        assert np.concatenate(parts).tobytes() == again[0].tobytes()
+        assert alone == [length]
+        left = again[0] - center
+        if not np.all(np.isfinite(x)):
+            assert not np.all(np.isfinite(left)), "a value that is not finite still removes its record"
+        elif length > 10.0:
+            assert np.allclose(left, 5.0 / length * (x - center), atol=1e-5)
+        else:
+            assert again[0].tobytes() == x.tobytes()
+
+
+def test_updates_that_are_much_too_long_hardly_count(strategy):
+    """A third of the clients sends updates that are ten times too long, against the others."""
+    unit = np.ones(256) / 16.0
+
+    def behaviour(node, arrays):
+        return model(weight=arrays["weight"].numpy() + (-50.0 if node % 3 == 0 else 5.0) * unit)
+
+    def last(**options):
+        made = strategy(rho=8.0, aggregate="step", momentum=0.0, **options)
+        made.start(Clients(behaviour, nodes=range(1, 301)), model(weight=np.full(256, 10.0)), 8)
+        return float(made.releases[-1].point @ unit)
+
+    assert last() > 0.6 > 0.4 > last(threshold=0.0)
 
 
 def test_a_step_with_long_noise_is_shorter():

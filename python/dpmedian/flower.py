@@ -95,9 +95,9 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         For medians: a public bound on the length of an update. Longer updates are shortened. A radius helps if there
         are few clients.
     threshold : float or "auto"
-        For steps: updates shorter than this length have a weight proportional to their length. With 0 all updates count
-        alike. "auto", the default, is seven tenths of the median length of the updates, which is tracked with one noisy
-        number per round for a twentieth of the round's budget. A number must be public.
+        For steps: updates shorter than this length have a weight proportional to their length; with 0 they count fully.
+        "auto", the default, is 0.7 of the median length of the updates, which one noisy number per round tracks for a
+        twentieth of its budget; updates longer than 1.5 of it count less. A number must be public.
     step_length : float or "auto"
         For steps: the distance that the model moves if all updates have one direction. "auto", the default, is 1.5
         times the tracked median length of the updates, and less if the noise is large. A number is a share of the
@@ -349,7 +349,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         public = len(asked) if self._public_number else None
         sent, lengths = arriving(replies, model, asked), list[float]()
         if self._lengths is not None:
-            sent = measured(sent, center, lengths)
+            sent = measured(sent, center, lengths, self._lengths.shortening if self.threshold == "auto" else None)
         records = Arriving(sent, start.size, public, self.unit)
         step = taken_step(
             made,

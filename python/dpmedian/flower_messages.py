@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ except ImportError as error:
     raise ImportError("dpmedian.flower needs Flower 1.22 or newer: pip install 'dpmedian[flower]'") from error
 
 __all__ = ["arriving", "flat", "floating", "layers", "measured", "moved", "updates"]
+
+Vector = NDArray[np.float32] | NDArray[np.float64]
 
 # The number of coordinates whose distance is computed at a time.
 _CHUNK = 1 << 16
@@ -56,23 +58,44 @@ def arriving(replies: Iterable[Message], model: ArrayRecord, asked: list[int]) -
 
 
 def measured(
-    records: Iterable[tuple[Parts | None, int]], center: NDArray[np.float64], lengths: list[float]
+    records: Iterable[tuple[Parts | None, int]],
+    center: NDArray[np.float64],
+    lengths: list[float],
+    shortening: Callable[[float], float] | None,
 ) -> Iterator[tuple[Parts | None, int]]:
-    """The records, one by one.
+    """The records, one by one, moved toward the center by a factor that depends on their own length only.
 
-    The distance of each record from the center, which is a function of this record, is appended to `lengths`.
+    `shortening` gives the factor for each length; None moves no record. The distance of each record from the center,
+    before it is moved, is appended to `lengths`.
     """
     for parts, weight in records:
-        squares, at = 0.0, 0
-        for part in parts or ():
-            for start in range(0, part.size, _CHUNK):
-                values = part[start : start + _CHUNK]
-                with np.errstate(all="ignore"):
-                    difference = values - center[at : at + values.size]
-                    squares += float(difference @ difference)
-                at += values.size
+        squares = 0.0
+        with np.errstate(all="ignore"):
+            for values, middle in _chunks(parts or (), center):
+                difference = values - middle
+                squares += float(difference @ difference)
         lengths.append(math.sqrt(squares) if squares >= 0.0 else math.nan)
-        yield parts, weight
+        factor = 1.0 if shortening is None else shortening(lengths[-1])
+        yield parts if parts is None or factor == 1.0 else _shortened(parts, center, factor), weight
+
+
+def _shortened(parts: Parts, center: NDArray[np.float64], factor: float) -> Parts:
+    """A record with its differences from the center multiplied by a factor; a value that is not finite stays so."""
+    result = [part.copy() for part in parts]
+    with np.errstate(all="ignore"):
+        for values, middle in _chunks(result, center):
+            values[:] = middle + factor * (values - middle)
+    return result
+
+
+def _chunks(parts: Iterable[Vector], center: NDArray[np.float64]) -> Iterator[tuple[Vector, NDArray[np.float64]]]:
+    """Views of the parts of a record, and the coordinates of the center that belong to them."""
+    at = 0
+    for part in parts:
+        for start in range(0, part.size, _CHUNK):
+            values = part[start : start + _CHUNK]
+            yield values, center[at : at + values.size]
+            at += values.size
 
 
 def updates(

@@ -147,6 +147,13 @@ SENSITIVITY = [
         "cargo statistics::robust_step::tests::more_records_than_64_bits_hold_saturate",
     ),
     Mutant(
+        "a client's update shortened by the length of another update",
+        f"{PACKAGE}/flower_messages.py",
+        "shortening(lengths[-1])",
+        "shortening(lengths[0])",
+        "pytest tests/test_flower.py::test_the_record_of_a_client_is_shortened_by_its_own_length_alone",
+    ),
+    Mutant(
         "gradient sensitivity 1 instead of 2",
         "src/statistics/gradient.rs",
         "(2.0 * unit + d.sqrt()",

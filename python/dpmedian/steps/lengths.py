@@ -29,6 +29,11 @@ _NOISE = 1.5
 # updates lose most of their weight.
 _THRESHOLD = 0.7
 
+# Updates longer than this many median lengths have a weight that falls with the cube of their length. Without it, a
+# hostile update that is ten times too long would count as much as any other. Hardly any honest update is that long, if
+# the clients have as many examples and do as much local work as each other.
+_LONG = 1.5
+
 # The initial guess is the share _FIRST of the length of the first model. As long as all moves have the same direction,
 # one move multiplies or divides the guess by at most e^_LARGEST, which is about four. If the noisy number is not near
 # zero, a move changes the guess at least by the factor e^_SMALLEST.
@@ -47,11 +52,24 @@ class Lengths:
         """`model` is the length of the first model."""
         self.guess = self._before = _FIRST * model
         self._rate, self._last = _LARGEST, 0.0
+        self._known = self._near = False
 
     @property
     def threshold(self) -> float:
         """The threshold of the next step. It is 0, which is always safe, while the guess may exceed most lengths."""
         return _THRESHOLD * self.guess if self._known else 0.0
+
+    def shortening(self, length: float) -> float:
+        """The factor by which an update of this length is multiplied before its step.
+
+        It is 1 for most updates. An update that is longer than `_LONG` median lengths becomes shorter than the
+        threshold, so that its weight is (`_LONG` median lengths / length)^3. The factor is 1 for all updates until the
+        guess is known to be between the lengths of the updates.
+        """
+        longest = _LONG * max(self._before, self.guess)
+        if not self._near or not length > longest:  # This includes a length that is not a number.
+            return 1.0
+        return self.threshold / length * (longest / length) ** 3
 
     def step(self, noise: float) -> float:
         """The distance that the model moves if all updates agree.
@@ -71,5 +89,4 @@ class Lengths:
         self._last, self._before = balance, self.guess
         self.guess *= math.exp(self._rate * balance)
         self._known = balance > -_ABOVE
-
-    _known = False
+        self._near = abs(balance) < _ABOVE
