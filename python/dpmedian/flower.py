@@ -123,7 +123,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     *Sensitivity and cost.* Each round is a release of `dpmedian.geometric_median` or `dpmedian.robust_step` with one
     record per client, charged before the updates are read, and the costs of the rounds are added. A step reads each
     update once, and keeps a single sum and the length of each update. If the lengths are tracked, they are the records
-    of a second robust step in one dimension, to which a client adds at most 1 as well; both steps together cost at most
+    of a second robust step in one dimension, to which a client adds at most 1 as well. Both steps together cost at most
     the budget of the round. The reply of a client becomes its record without regard to other replies. A reply with
     wrong names, shapes or types, or with values that are not finite, counts as a drop-out. Only the first reply of a
     client counts. *Failure*: the model does not change, and the cost stays charged.
@@ -392,7 +392,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return self.step_length * (self._first_length or 1.0)
 
     def _left(self, server_round: int) -> float:
-        """The share of rounds that is left, including this round. It is 1 if the number of rounds is not known."""
+        """The share of rounds that is left, including this round, or 1 if the number of rounds is not known."""
         return 1.0 if self._rounds is None else max(1.0 - (server_round - 1) / self._rounds, 0.0)
 
     def _plan_of(self, asked: list[int], d: int) -> Plan:

@@ -145,8 +145,8 @@ def geometric_medians(
     unit_reduce : {"median", "mean", "first"}
         How the rows of a unit become one record.
     max_groups_per_unit : int
-        The largest number of groups that a unit contributes to. It contributes to the groups in which it has the most
-        rows. This number of groups shares the budget.
+        The largest number of groups that a unit contributes to, namely the groups in which it has the most rows. This
+        number of groups shares the budget.
     minimum : int, optional
         The smallest noisy size with which a group gets a point.
     n : int or mapping, optional
@@ -170,7 +170,7 @@ def geometric_medians(
     -------
     Releases
         A mapping from every key (without `keys`, from every group that is shown) to a release, or to a `ReleaseFailed`
-        if the group failed; no exception is raised for it. `.cost` is the cost of all groups together, and
+        if the group failed. A failure of a group raises no exception. `.cost` is the cost of all groups together, and
         `.to_frame()` is a table of the groups.
 
     Examples

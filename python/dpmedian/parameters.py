@@ -1,4 +1,4 @@
-"""The public parameters of a release. They are checked once and then passed as one object."""
+"""The public parameters of a release, which are checked once and then passed as one object."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Matrix = NDArray[np.float64]
 _DEVIATIONS = 2.5
 # An eigenvalue that exceeds the edge of the semicircle by this factor is not noise.
 _BEYOND_EDGE = 1.05
-# The number of Lanczos steps; a few eigenvalues that are well beyond the edge need about half of them.
+# The number of Lanczos steps. A few eigenvalues that are well beyond the edge need about half as many.
 _LANCZOS = 48
 
 

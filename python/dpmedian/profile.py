@@ -86,8 +86,7 @@ DEFAULT = Profile(
     localization_step="proof",
     localization_steps=128,
     fine_step="short",
-    # Few steps suffice, because the noise of the average does not depend on their number; more steps would only take
-    # longer.
+    # Few steps suffice, because the noise of the average does not depend on the number of steps.
     fine_steps_least=128,
     fine_steps_most=512,
     fine_burn_in=0.25,

@@ -1,4 +1,4 @@
-"""A progress bar for long runs. It depends only on public numbers of steps."""
+"""A progress bar for long runs, which depends only on public numbers of steps."""
 
 from __future__ import annotations
 

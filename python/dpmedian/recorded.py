@@ -102,8 +102,8 @@ class Recorded:
         return as_json(self.to_dict())
 
     def report(self, path: str | os.PathLike[str], *, ledger: Any = None) -> Path:
-        """Write a page about this object, for the people who approve or review it: one HTML file that loads nothing
-        from the network.
+        """Write a page about this object, for the people who approve or review it. The page is one HTML file that loads
+        nothing from the network.
 
         The page is made from the audit record alone, so it shows no private data.
 

@@ -35,11 +35,12 @@ def now() -> str:
 class ReleaseFailed(Recorded, RuntimeError):
     """A private run ended without a point. The budget is spent: `cost` is the full planned cost.
 
-    `ran` is the cost of the part that ran, if it is known. It is known if the noisy size showed that the rest would be
-    hopeless, and for "adaptive". A ledger in rho charges only `ran`, and then `cost` equals `ran`. The message contains
-    public or noisy values only. `size` is the noisy number of records, if this number is private and was released.
-    `trace` lists the releases before the failure. If a plan failed, the exception also has the plan, the name of the
-    release, its date, and whether it was seeded. A failure is an output, so it has an audit record, `to_dict()`.
+    `ran` is the cost of the part that ran, if this cost is known. It is known for "adaptive", and if the noisy size
+    showed that the rest would be hopeless. A ledger in rho charges only `ran`, and then `cost` equals `ran`. The
+    message contains public or noisy values only. `size` is the noisy number of records, if this number is private and
+    was released. `trace` lists the releases before the failure. If a plan failed, the exception also has the plan, the
+    name of the release, its date, and whether it was seeded. A failure is an output, so it has an audit record,
+    `to_dict()`.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Release(Shown, Recorded):
     median, computed from released values. Both are None if the method does not provide them. With the default method,
     the distance is at most `error_radius` in 19 of 20 runs on data with one cluster. On other data this holds in fewer
     runs: if no cluster has half of the records, or if half of the records are scattered. A note states when
-    `error_radius` may be too small. `seeded` states whether the noise came from a seed; such a release gives no
+    `error_radius` may be too small. `seeded` states whether the noise came from a seed. A seeded release gives no
     protection. `name` is the caller's name of the release, `date` is the time of the release (UTC, ISO 8601), and
     `version` is the version of this package. If neighbors add or remove a record, n is None, `size` is a noisy number
     of records (None if the method does not need it), and `plan` is the plan at this size. `confidence_region` is
@@ -221,7 +222,7 @@ class Release(Shown, Recorded):
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """The release that an audit record describes. Its plan describes what was done, but cannot be run.
+        """The release that an audit record describes. Its plan describes the run, but cannot be run again.
 
         Parameters
         ----------

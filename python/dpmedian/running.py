@@ -129,7 +129,7 @@ class Session:
         self._spending.__exit__(kind, error, traceback)
 
     def failure(self, failed: ReleaseFailed) -> ReleaseFailed:
-        """Take a failure as that of this session's own run, with its trace, and return it.
+        """Store a failure as the failure of this session's own run, add the trace, and return the failure.
 
         For such a failure a ledger may charge only `ran`, the cost of the part that ran. So `ran` is dropped if this
         session's tape has released more, for example because code of the caller raised the failure of another release.
@@ -187,7 +187,7 @@ class Session:
         An error before the charge depends only on public parameters and on the shape (on the dimension only, if the
         number of records is private). If `nonfinite` is "raise", it may also depend on values, because only the curator
         sees the error. After the charge a failure is an output, and every error states that the cost is spent. `finish`
-        is post-processing that converts the result for the caller; it may fail, too. `failing` completes a failure.
+        is post-processing that converts the result for the caller, and may fail, too. `failing` completes a failure.
         Both run before the entry of the ledger is marked, so that the ledger gets the digest of the audit record.
         """
         require_fit(data, parameters)

@@ -1,8 +1,8 @@
 """`session` is for mechanisms of your own: it gives noisy answers to queries under one charged budget.
 
 Every answer is a sum over records with discrete Gaussian noise. The whole budget is charged once, when the `with` block
-begins, and the tape refuses a query that would exceed the charge. A query may depend on earlier answers;
-mechanisms/spender.md proves that all queries together cost no more than the charge.
+begins, and the tape refuses a query that would exceed the charge. A query may depend on earlier answers.
+mechanisms/spender.md proves that all queries together cost at most the charge.
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ class PrivateGeometricMedian(_Releasing):
     cost_ : PrivacyCost
         The cost of `fit`.
     release_ : Release
-        The whole release; `confidence_region(level)` is a region for the median of the population that X is a sample
-        of.
+        The whole release. `confidence_region(level)` is a region for the median of the population from which X is a
+        sample.
     """
 
     location_: NDArray[np.float64]
@@ -163,7 +163,7 @@ class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ig
     """Differentially private k-medians, released by `fit`. Every call of `fit` is a new release with its own cost.
 
     There is no default budget, and `fit` raises an error without a budget. Only the centers and their sizes may be
-    published. `predict` and `fit_predict` compute labels from the records, without noise; these labels are for the
+    published. `predict` and `fit_predict` compute labels from the records, without noise. These labels are for the
     holder of the data. An earlier step of a pipeline must transform each record separately.
 
     Parameters

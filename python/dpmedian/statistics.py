@@ -25,8 +25,8 @@ file in `src/statistics/` with its kernel, its parameters and the proof of its s
 
 `Statistic("gradient", theta=theta, bits=32)` is a query. Its `.sensitivity` has `.replace`, `.add_remove` and
 `.under(neighbours)`, in units of 2^-bits. `bound` gives the same sensitivity before a query is created, for the
-calibration of the noise. A `Bound` stores a name and arguments for this function; a plan prints them, and a reviewer
-can evaluate the function again.
+calibration of the noise. A `Bound` stores a name and arguments for this function. A plan prints the name and the
+arguments, so that a reviewer can evaluate the function again.
 
 If records have weights, all statistics except pairs and balls are sums of weighted contributions. `bound` with
 `weighted=True` is the sensitivity of these sums (`src/release/sensitivity.rs` has the proof). For pairs, hidden coins

@@ -49,7 +49,7 @@ def robust_step(
     training from the current model. In very many dimensions noise would hide the median itself, but steps are still
     useful. A record moves the sum by at most 1, wherever the record lies.
 
-    Neighbors are data sets of which one has one record more; with "replace" they are data sets of the same public size
+    Neighbors are data sets of which one has one record more. With "replace" they are data sets of the same public size
     n that differ in one replaced record. Sensitivity: 1, or 2 with "replace". The full cost is charged before the first
     record is read, and stays charged if the run fails.
 
@@ -58,7 +58,7 @@ def robust_step(
     points : array of shape (n, d), or an iterable of records
         Each record is an array of d numbers, or a list of arrays, such as the layers of a model, which are
         concatenated. An iterable is read once, and no record is stored, so two vectors of memory suffice for any number
-        of records. A record with a value that is not finite is left out; with "replace" it counts as a record at the
+        of records. A record with a value that is not finite is left out. With "replace" it counts as a record at the
         center. A `Dataset` is accepted, too.
     d : int, optional
         The dimension. It is required if there is no center and `points` is not an array.

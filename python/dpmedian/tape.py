@@ -1,4 +1,4 @@
-"""The tape of a run. Noise is added to exact answers only there.
+"""The tape of a run, which is the only place where noise is added to exact answers.
 
 `Tape` is a class of the Rust core. It opens an `Exact`, takes the sensitivity from it, adds the noise and stores no
 copy. Its random numbers come from the operating system, or from a seed, with a warning.

@@ -28,11 +28,11 @@ class Query:
     """One noisy release of a run.
 
     `stage` is the name of the stage in the plan. `statistic` is the name of the statistic, and `parameters` are its
-    public parameters. These include `bits` for Gaussian noise, which is a multiple of 2^-bits, and `eta` or `epsilon`
-    for other noise. `noise` is "Gaussian", "choice", "draw" or "above threshold". `sensitivity` and `sigma`, the
-    standard deviation of the noise, are in the units of `value`. sigma is None if the noise is not Gaussian. `rho` is
-    the cost. `value` is the released value: noisy numbers, the index of a choice, or None if the trace became too long
-    to store the value.
+    public parameters. For Gaussian noise, which is a multiple of 2^-bits, they include `bits`. For other noise they
+    include `eta` or `epsilon`. `noise` is "Gaussian", "choice", "draw" or "above threshold". `sensitivity` and `sigma`,
+    the standard deviation of the noise, are in the units of `value`. sigma is None if the noise is not Gaussian. `rho`
+    is the cost. `value` is the released value: noisy numbers, the index of a choice, or None if the trace became too
+    long to store the value.
     """
 
     stage: str

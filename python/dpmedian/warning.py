@@ -1,4 +1,4 @@
-"""The warnings of this package. They point to the line of the user's code."""
+"""The warnings of this package, which point to the line of the user's code."""
 
 from __future__ import annotations
 

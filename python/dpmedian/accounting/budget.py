@@ -81,7 +81,7 @@ class Budget:
         Returns
         -------
         float
-            Minus infinity if nothing is spent, and infinity if the budget does not allow any cost of this kind.
+            Minus infinity if the cost is zero, and infinity if the budget does not allow any cost of this kind.
         """
         grown = 1.0 + rounding
         delta = (self.delta or 0.0) * grown

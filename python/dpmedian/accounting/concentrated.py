@@ -54,7 +54,7 @@ def concentrated_delta(rho: float, epsilon: float) -> float:
 
 
 def concentrated_epsilon(rho: float, delta: float) -> float:
-    """The smallest epsilon, rounded up, at which rho-zCDP implies (epsilon, delta)-DP; delta is at least 1e-100."""
+    """The smallest epsilon, rounded up, at which rho-zCDP implies (epsilon, delta)-DP. delta is at least 1e-100."""
     if rho == 0.0:
         return 0.0
 

@@ -16,7 +16,7 @@ exact if a closed form exists. `PrivacyCost.delta_at` computes the smallest of t
 * Zero-concentration. All releases together have rho = mu^2/2 + sum epsilon tanh(epsilon/2) + sum eta^2/8, also with
   discrete noise. Then delta(epsilon) = min over a > 1 of exp((a - 1)(a rho - epsilon))/(a - 1) * (1 - 1/a)^a (Canonne,
   Kamath, Steinke 2020).
-* An event of probability delta0 without any guarantee. It turns delta into delta0 + (1 - delta0) delta.
+* An event of probability delta0 without any guarantee. The event turns delta into delta0 + (1 - delta0) delta.
 
 Every number is rounded toward more cost: sums are rounded up, and delta and epsilon are slightly too large.
 """
@@ -341,7 +341,7 @@ class PrivacyCost:
         Returns
         -------
         float
-            An epsilon for which the release is (epsilon, delta)-DP. It is infinite if there is no such epsilon.
+            An epsilon for which the release is (epsilon, delta)-DP, or infinity if there is no such epsilon.
         """
         delta = usable_delta(delta)
         if delta < self.delta0:

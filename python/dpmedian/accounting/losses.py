@@ -20,7 +20,7 @@ __all__ = ["Losses", "losses_of"]
 _RANGE_INTERVALS = 16
 
 # The largest number of intervals for the sum of all losses, and the largest number of releases whose losses are added
-# exactly. Both limits bound the time of a conversion. They increase the cost only slightly if there are few releases.
+# exactly. Both limits bound the time of a conversion, and increase the cost only slightly if there are few releases.
 _LOSS_INTERVALS = 64
 _LOSS_STEPS = 32
 

@@ -94,8 +94,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 def pure_mu_squared(epsilon: float) -> float:
     """The smallest mu^2, rounded up, for which a Gaussian with this mu dominates every epsilon-DP release.
 
-    Randomized response is the worst such release. It needs mu = 2 Phi^-1(1/(1 + e^-epsilon)), as accounting.md proves.
-    An eta-bounded-range release needs the same mu as an (eta/2)-DP release.
+    Randomized response is the worst such release. A Gaussian dominates it if mu = 2 Phi^-1(1/(1 + e^-epsilon)), as
+    accounting.md proves. An eta-bounded-range release needs the same mu as an (eta/2)-DP release.
     """
     if epsilon == 0.0:
         return 0.0
@@ -106,8 +106,8 @@ def pure_mu_squared(epsilon: float) -> float:
         mu = -2.0 * NormalDist().inv_cdf(1.0 / (1.0 + math.exp(epsilon)))
     else:
         # erf(y) = tanh(epsilon/2) at y = mu/(2 sqrt 2). The function is concave, so Newton's method converges to the
-        # root from the left. It starts at the y with 2 y/sqrt(pi) = tanh(epsilon/2), and is precise even if epsilon is
-        # tiny.
+        # root from the left. The start is the y with 2 y/sqrt(pi) = tanh(epsilon/2), so that the result is precise even
+        # if epsilon is tiny.
         target = math.tanh(epsilon / 2.0)
         y = target * math.sqrt(math.pi) / 2.0
         for _ in range(6):

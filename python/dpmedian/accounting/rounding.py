@@ -15,7 +15,7 @@ lose precision. Doubles have full precision down to 2^-1022.
 
 
 def up(x: float) -> float:
-    """The next larger double. It is at least the exact result of the operation whose rounded result is x."""
+    """The next larger double, which is at least the exact result of the operation whose rounded result is x."""
     return math.nextafter(x, math.inf)
 
 

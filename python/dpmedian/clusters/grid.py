@@ -1,4 +1,4 @@
-"""The location of the records: how far they reach, along which axes they extend, and which cells of a grid contain many
+"""The location of the records: their reach, the axes along which they extend, and the cells of a grid that contain many
 of them.
 """
 

@@ -244,7 +244,7 @@ class _Run:
 # The smallest core radius for which shells, radii and their quotients are normal doubles.
 _LEAST_SCALE = 2.0**-900
 
-# The smallest initial Huber radius, in core radii of all records. It is smaller than the cells of a grid.
+# The smallest initial Huber radius, in core radii of all records. This radius is smaller than the cells of a grid.
 _LEAST_RADIUS = 0.3
 
 

@@ -35,10 +35,10 @@ _LONGER = 1.5
 # may be too sparse to be seen.
 _LEAST_TRIMMED = 0.2
 
-# A center whose records were not seen is moved into the cluster with the largest sum of distances, if the sum of
-# distances to the center's own records is less than the part _SAVED of that largest sum, because halving a cluster
-# saves about this part. The noisy number of own records is increased by _HIDDEN standard deviations, because noise may
-# hide records. The two centers of the halved cluster are then _APART Huber radii away from the old center.
+# A center whose records were not seen is moved into the cluster with the largest sum of distances. This is done if the
+# sum of distances to the center's own records is less than the part _SAVED of that largest sum, because halving a
+# cluster saves about this part. The noisy number of own records is increased by _HIDDEN standard deviations, because
+# noise may hide records. The two centers of the halved cluster are then _APART Huber radii away from the old center.
 _HIDDEN, _SAVED, _APART = 2.0, 0.1, 0.5
 
 
@@ -153,7 +153,7 @@ def _median(shape: Vector, ends: Vector) -> float:
 
 
 def _gaps(points: Matrix) -> Vector:
-    """The distance of each center from the nearest other center. It is infinite if there is no other center."""
+    """The distance of each center from the nearest other center, or infinity if there is no other center."""
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     return np.asarray(distances.min(axis=1))

@@ -99,7 +99,7 @@ class GroupsPlan(Shown, Recorded):
         found = {}
         for most in sorted(doubled | {self.max_groups_per_unit} if self.parameters.unit != RECORD else {1}):
             parameters = replace(self.parameters, budget=self.budget, lone_delta=None, n=None)
-            # Divided among so many groups, the budget may be too small for any lattice.
+            # The part of the budget for one group may be too small for any lattice.
             with contextlib.suppress(ValueError):
                 found[most] = plan_for_groups(
                     self.keys,

@@ -22,8 +22,8 @@ class Releases(Shown, Recorded, Mapping[Hashable, "Release | ReleaseFailed"]):
 
     The keys keep their order. If the keys were not listed, only the groups that are shown are included. `by` has the
     names of the key columns. With several key columns, the keys are tuples. `date` is the time of the releases (UTC,
-    ISO 8601). `cost` is the cost of all groups together. It is far less than the sum of the costs of the single groups,
-    because a unit contributes to a few groups only.
+    ISO 8601). `cost` is the cost of all groups together. This cost is far less than the sum of the costs of the single
+    groups, because a unit contributes to a few groups only.
     """
 
     def __init__(

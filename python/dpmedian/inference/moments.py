@@ -52,9 +52,9 @@ class Moments:
 
     Let u be the direction to a record and r its distance. `curvature` is the sum of 1 over the records within `radius`,
     plus the sum of (1 - 1/d) radius/r over the other records. `hessian` is the sum of (radius/r) u u^T over the records
-    beyond the radius. Both are computed from `records` records, possibly a sample. `directions` is the sum of u u^T
-    over all records. All three are None if many records coincide with the point. `hessian` and `directions` are also
-    None if the noise would hide them. `size` is the number of records, exact or noisy. `gradient_variance` is the
+    beyond the radius. These two sums are over `records` records, which may be a sample. `directions` is the sum of u
+    u^T over all records. All three are None if many records coincide with the point. `hessian` and `directions` are
+    also None if the noise would hide them. `size` is the number of records, exact or noisy. `gradient_variance` is the
     variance of the noise in every coordinate of the gradients that determined the point. No region has a smaller radius
     than `least`. If the records are positions on a globe, `position` is the released point in space, and regions
     describe its direction, in degrees. `axes` is a second release of the sum of u u^T, if a share of the budget was for

@@ -1,4 +1,4 @@
-"""A confidence region for the population's median. It is a ball, and also an ellipsoid if the shape is known."""
+"""A confidence region for the population's median: a ball, and also an ellipsoid if the shape is known."""
 
 from __future__ import annotations
 

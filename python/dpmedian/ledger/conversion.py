@@ -17,7 +17,7 @@ def whose(cost: PrivacyCost) -> str:
 
 
 def factor_of(requested: PrivacyCost, cost: PrivacyCost) -> float:
-    """Return the factor by which a conversion multiplied rho. It is 1 if rho is 0."""
+    """Return the factor by which a conversion multiplied rho, or 1 if rho is 0."""
     return cost.rho / requested.rho if requested.rho > 0.0 else 1.0
 
 

@@ -1,4 +1,4 @@
-"""One line of a ledger: a release, what it costs and how it ended."""
+"""One line of a ledger: a release, its cost and its end."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Entry:
 
 
 def json_object(name: str, value: object) -> dict[str, Any] | None:
-    """A copy of a JSON object, or an error before anything is charged; None is returned unchanged."""
+    """A copy of a JSON object, or an error before anything is charged. None is returned unchanged."""
     if value is None:
         return None
     if not isinstance(value, Mapping):

@@ -25,8 +25,7 @@ class BudgetExceeded(ValueError):
     used, remaining : float
         The part of the budget that is spent, and the part that is left, according to this filter, in the unit of the
         budget.
-    advice : str
-        What would fit.
+    advice : str A text about a cost that would fit.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ class Filter(ABC):
 
     @abstractmethod
     def spent(self, costs: Sequence[PrivacyCost]) -> float:
-        """The part of the budget that the costs use, in the unit of the budget. It is infinite if no budget would be
+        """The part of the budget that the costs use, in the unit of the budget, or infinity if no budget would be
         enough.
         """
 
@@ -115,8 +115,8 @@ class Filter(ABC):
         return {"rho": self.split(costs, k)}
 
     def split(self, costs: Sequence[PrivacyCost], k: int) -> float:
-        """The largest rho, to eleven digits, such that k more Gaussian releases are admitted. It is 0 if there is no
-        such rho.
+        """The largest rho, to eleven digits, for which k more Gaussian releases are admitted, or 0 if there is no such
+        rho.
         """
         start = PrivacyCost(neighbours=costs[0].neighbours, unit=costs[0].unit) if costs else PrivacyCost()
         start = replace(start, discretization=self._room(costs))

@@ -213,8 +213,8 @@ class Ledger:
         Returns
         -------
         float
-            The number to pass as `rho=` in each of the k releases, or 0 if nothing fits. It is for Gaussian releases.
-            In a ledger in (epsilon, delta), pure releases and selections count more than their rho.
+            The number to pass as `rho=` in each of the k Gaussian releases, or 0 if nothing fits. In a ledger in
+            (epsilon, delta), pure releases and selections count more than their rho.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class Ledger:
         name, method : str
             The name and the method of the release.
         cost : PrivacyCost
-            The cost of the release. It is converted to the ledger's neighbors and unit if that is possible.
+            The cost of the release, which is converted to the ledger's neighbors and unit if that is possible.
         seeded : bool
             Whether a seed determines the noise.
         record : mapping, optional

@@ -101,9 +101,9 @@ def _curvature_weight(d: int, neighbours: Neighbours) -> float:
     """The weight a of K relative to T in the released vector, in two dimensions and more.
 
     Under replacement, it is the largest weight at which K does not increase the sensitivity. Under add/remove, it is
-    the weight with the least noise in a row of the Hessian: T adds the variance (1 + a^2 q^2)(d + 1)/2 to the row and K
-    adds (1 + a^2 q^2)/a^2, with q = 1 - 1/d. The weight is capped so that a record within the radius moves the vector
-    by no more than a record beyond the radius.
+    the weight with the least noise in a row of the Hessian. With q = 1 - 1/d, T adds the variance (1 + a^2 q^2)(d +
+    1)/2 to the row, and K adds (1 + a^2 q^2)/a^2. The weight is capped so that a record within the radius moves the
+    vector by no more than a record beyond the radius.
     """
     q = 1.0 - 1.0 / d
     if relation_of(neighbours).size_is_public:

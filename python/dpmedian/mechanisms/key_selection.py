@@ -22,7 +22,7 @@ __all__ = ["KeySelection"]
 
 @dataclass(frozen=True)
 class KeySelection(NoisySize):
-    """The noisy size of one group that occurs in the data; the group is shown if the noisy size is at least
+    """The noisy size of one group that occurs in the data. The group is shown if the noisy size is at least
     `threshold`.
 
     Neighbors: one unit added, removed or replaced. Sensitivity: 1. Cost: one Gaussian release, and `lone_delta`, which

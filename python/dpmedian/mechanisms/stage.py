@@ -1,4 +1,4 @@
-"""A stage of a plan: what is released, with which noise, how often, and at which cost.
+"""A stage of a plan: the released statistic, its noise, the number of releases, and their cost.
 
 The cost of a plan, its table, its HTML and its JSON are all derived from its stages.
 """

@@ -1,4 +1,4 @@
-"""The interface of a method, and what a method predicts before any budget is spent."""
+"""The interface of a method, and the predictions that a method makes before any budget is spent."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Prediction:
     uneven: float = 0.0
 
     def error_at(self, core_radius: float) -> float:
-        """The distance from the median of data with this core radius; infinite if nothing is predicted."""
+        """The predicted distance from the median, for data with this core radius. Infinity if nothing is predicted."""
         return math.inf if self.relative_error is None else self.relative_error * core_radius + self.absolute_error
 
     def expected_error(self, core_radius: float) -> float:
@@ -253,7 +253,7 @@ class CalibratedMethod(Calibrated):
 
     @property
     def cap(self) -> PrivacyCost | None:
-        """The cost that bounds all `capped` stages together; None if every stage has a cost of its own."""
+        """The cost that bounds all `capped` stages together, or None if every stage has a cost of its own."""
         return None
 
     @property
@@ -263,7 +263,7 @@ class CalibratedMethod(Calibrated):
 
     @property
     def reads(self) -> Reads | None:
-        """The expected and the largest number of passes, and a guess of the time; None if a note states them."""
+        """The expected and the largest number of passes, and a guess of the time. None if a note states them."""
         n, d = self.parameters.n, self.parameters.d
         seconds = 0.0 if n is None else pass_seconds(n, d, self.passes) + self.further_seconds
         return Reads(self.passes, math.ceil(self.passes), seconds=seconds)

@@ -43,9 +43,9 @@ TYPICAL, _EXAMPLES = 10_000, (1_000, 10_000, 100_000)
 class PrivateSize(CalibratedMethod):
     """A release of the noisy size, and a method that is then calibrated to the noisy size and the rest of rho.
 
-    Neighbors: one record added or removed; with weights also one record replaced. Cost: the cost of the size, plus the
-    cap on the method, which holds for any size. Failure: as for the method. In addition, `ReleaseFailed` is raised if
-    the noisy size is so small that the method would be hopeless.
+    Neighbors: one record added or removed, and with weights also one record replaced. Cost: the cost of the size, plus
+    the cap on the method, which holds for any size. Failure: as for the method. In addition, `ReleaseFailed` is raised
+    if the noisy size is so small that the method would be hopeless.
     """
 
     method: str
@@ -146,7 +146,7 @@ class PrivateSize(CalibratedMethod):
     def enough(self) -> int:
         """The smallest number of records with which the method is not hopeless.
 
-        It is the largest possible number if the method is hopeless for all smaller numbers.
+        The result is the largest possible number if the method is hopeless for all smaller numbers.
         """
         return least_size(self._hopeless_at, PRIVATE_RECORDS_MAX)
 

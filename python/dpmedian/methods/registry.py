@@ -17,7 +17,7 @@ METHODS: dict[str, Method] = {
 }
 
 CLUSTERING: dict[str, Method] = {clusters.name: clusters}
-"""Methods that release several points; separate functions offer them."""
+"""Methods that release several points. Separate functions offer these methods."""
 
 STEPS: dict[str, Method] = {steps.name: steps}
 """Methods that release a direction from a public point instead of a point."""

@@ -1,4 +1,4 @@
-"""Notes about a released point. They are computed from released values and public parameters only."""
+"""Notes about a released point, computed from released values and public parameters only."""
 
 from __future__ import annotations
 

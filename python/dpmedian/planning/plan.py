@@ -67,7 +67,7 @@ class Plan(Shown, Recorded):
 
     @functools.cached_property
     def cost(self) -> PrivacyCost:
-        """The cost of all stages. It is charged whether or not the run succeeds."""
+        """The cost of all stages, which is charged whether or not the run succeeds."""
         budget = self.parameters.budget
         cost = self.calibrated.cost.requested(budget.epsilon, budget.delta)
         return replace(cost, neighbours=self.parameters.neighbours, unit=self.parameters.unit)
@@ -99,7 +99,7 @@ class Plan(Shown, Recorded):
 
         A release is useless if its probability of failure exceeds 1/2 and `failure_probability`, or if its predicted
         error is at least half of the error of returning the public center. If the number of records is private and
-        there is no guess, this is not known before the run. Then the run raises the error after it has released the
+        there is no guess, this is not known before the run, and the run raises the error after it has released the
         number.
         """
         wrong = hopeless(self.calibrated, self.parameters)

@@ -1,8 +1,8 @@
 """The median length of updates. Training estimates it from round to round, with one noisy number per round.
 
-The number is a robust step in one dimension, from a guessed length to the lengths of the updates. It is the share of
-updates that are longer than the guess, minus the share of shorter updates. It is released like every other robust step.
-This module only post-processes the number.
+The number is a robust step in one dimension, from a guessed length to the lengths of the updates. The number is the
+share of updates that are longer than the guess, minus the share of shorter updates. The number is released like every
+other robust step, and this module only post-processes it.
 """
 
 from __future__ import annotations

@@ -88,9 +88,9 @@ STEP_RULES = {"proof": proof_step, "printed": printed_step, "short": short_step}
 
 
 def proved_excess(start: float, diameter: float, step: float, steps: int, noise: float, d: int, beta: float) -> float:
-    """A bound on the average excess distance of the mean iterate, which holds with probability 1 - beta; see dpgd.md.
+    """A bound on the average excess distance of the mean iterate that holds with probability 1 - beta (dpgd.md).
 
-    `start` bounds the distance from the first iterate to the median; step and noise refer to the average gradient.
+    `start` bounds the distance from the first iterate to the median. `step` and `noise` refer to the average gradient.
     """
     logarithm = math.log(2.0 / beta)
     relative = logarithm / (steps * d)
@@ -139,8 +139,8 @@ class Dpgd(CalibratedMethod):
         average gradient.
 
         The expected error has two parts: the distance of the mean iterate from the median in a descent without noise,
-        and the noise of the averaged gradients. This method never raises `ReleaseFailed`; a far mean iterate counts as
-        an error.
+        and the noise of the averaged gradients. This method never raises `ReleaseFailed`, so a far mean iterate counts
+        as an error.
         """
         n, d, steps = self.parameters.size, self.parameters.d, self.gradient.releases
         bound = self.radius * math.sqrt((1.0 + d * (self.gradient.noise / n) ** 2) / steps)

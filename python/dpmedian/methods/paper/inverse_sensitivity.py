@@ -198,7 +198,7 @@ class LatticeDraw(CalibratedMethod):
         )
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """Predict the error. `excess_distance_bound` is proved; the other values are expectations for a cloud of this
+        """Predict the error. `excess_distance_bound` is proved. The other values are expectations for a cloud of this
         core radius.
 
         Nothing is predicted for a private n without a guess.
@@ -211,8 +211,8 @@ class LatticeDraw(CalibratedMethod):
             loss = min(bound.loss(n * self.radius) / n - self.radius, loss)
         core_radius = core_radius or self.parameters.assumed_core_radius
         # In one dimension the score of a point is the smallest score within the resolution, so it is 0 on an interval,
-        # in which the draw is uniform. In more dimensions the resolution changes the score only if records coincide;
-        # the factor 1/16 was found by simulation.
+        # in which the draw is uniform. In more dimensions the resolution changes the score only if records coincide.
+        # The factor 1/16 was found by simulation.
         error, square, lost = self._draw(core_radius, self.resolution if d == 1 else 0.0)
         blur = 0.0 if d == 1 else self.resolution / 16.0
         return Prediction(

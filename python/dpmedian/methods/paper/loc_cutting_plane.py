@@ -104,7 +104,7 @@ class LocCuttingPlane(CalibratedMethod):
 
     @property
     def error(self) -> float:
-        """The noise of the mean of the late cuts in core radii; near the median the Hessian is about n/core radius."""
+        """The noise of the mean of the late cuts in core radii. Near the median the Hessian is about n/core radius."""
         return math.sqrt(self.parameters.d / self.late.releases) * self.late.noise / self.parameters.size
 
     @property

@@ -5,7 +5,7 @@
 | Delta_hat | `scale` | the result of `find_radius` |
 | k_wu | `rounds` | ceil(log2(R/scale)), known once the scale is released |
 | T_wu | `localization_steps` | noisy gradients of a round |
-| rad_t | `reach` | how far the median can be from the point of round t |
+| rad_t | `reach` | largest distance of the median from the point of round t |
 | eta_t | `step` | by the rule that the profile names |
 | Theta_loc | `Localized.radius` | 25 scale: with high probability the median lies within this distance |
 """
@@ -149,8 +149,8 @@ class Localize(Calibrated):
     def required(self) -> float:
         """The smallest n for which the proof keeps the median within reach, with explicit constants (localize.md).
 
-        It is infinite if no n suffices. The step of the paper decreases with n, so with many records the steps of a
-        round may be too short to cover the reach.
+        The result is infinite if no n suffices. The step of the paper decreases with n, so with many records the steps
+        of a round may be too short to cover the reach.
         """
         powers = (round(2.0 ** (i / 8.0)) for i in range(8, 8 * 50))
         descent = next((n for n in powers if self.shrinks(n)), math.inf)
@@ -165,7 +165,7 @@ class Localize(Calibrated):
 
     @property
     def sufficient(self) -> float:
-        """The smallest n for which localization worked in simulations. It is far smaller than the n that the proof
+        """The smallest n for which localization worked in simulations, which is far smaller than the n that the proof
         requires.
         """
         drift = math.sqrt(2.0 * self.parameters.d * max(self.most_rounds, 1) / self.rho) / sensitivity_gain(
