@@ -78,9 +78,8 @@ def test_refusal_names_asked_spent_and_left(place: Path | None) -> None:
     with pytest.raises(BudgetExceeded) as refused:
         ledger.check(asked)
     text = str(refused.value)
-    assert "asked epsilon = 0.9, delta = 1e-06" in text
-    assert "spent epsilon = 0.75" in text
-    assert "left epsilon = 0.25 of epsilon = 1, delta = 1e-06" in text
+    assert "budget of epsilon = 1, delta = 1e-06: it costs epsilon = 0.9, delta = 1e-06" in text
+    assert "epsilon = 0.25 is left, because epsilon = 0.75 is spent" in text
     assert isinstance(refused.value, ValueError)
     assert refused.value.asked == asked
     assert str(pickle.loads(pickle.dumps(refused.value))) == text
@@ -524,7 +523,7 @@ def test_an_overspent_file_admits_nothing_more(tmp_path: Path) -> None:
     path.write_text(json.dumps({"format": "dpmedian ledger 1", "budget": budget, "entries": entries}))
     ledger = Ledger.open(path)
     assert (ledger.remaining, ledger.split(1)) == (0.0, 0.0)
-    with pytest.raises(BudgetExceeded, match="left epsilon = 0 of"):
+    with pytest.raises(BudgetExceeded, match="only epsilon = 0 is left"):
         ledger.check(concentrated(1e-9))
 
 
@@ -786,11 +785,9 @@ def test_a_record_is_stored_as_given(place: Path | None) -> None:
 def test_a_ledger_converts_what_can_be_converted(place: Path | None) -> None:
     ledger = Ledger(rho=10.0, path=place)
     added = PrivacyCost(mu_squared=1.0, neighbours="add_remove")
-    said = (
-        r"protects one record that is added or removed, and this ledger counts one record that is replaced: its rho is "
-    )
+    said = "protects one record that is added or removed, but this ledger counts one record that is replaced, so its "
     with pytest.warns(
-        ConversionWarning, match=said + r"charged 4 times\..* create FILE --rho 10 --neighbours add_remove$"
+        ConversionWarning, match=said + r"rho is charged 4 times\..* create FILE --rho 10 --neighbours add_remove$"
     ):
         ledger.charge("added", "adaptive", added)
     user = PrivacyCost(mu_squared=0.125, neighbours="add_remove", unit="user")

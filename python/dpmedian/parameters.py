@@ -260,8 +260,8 @@ class PublicParameters:
         if self.private_size and "add_remove" not in self.profile.relations:
             what = f"neighbours = {self.neighbours!r}" if not self.protection.relation.size_is_public else "weights"
             raise ValueError(
-                f"profile {self.profile.name!r} is not proved for {what}: its sums of ball counts move with the number "
-                "of records; use profile='default'"
+                f"profile {self.profile.name!r} is not proved for {what}, because the sensitivity of its ball counts "
+                "depends on the number of records; use profile='default'"
             )
 
     def require(self, method: str, *names: str) -> None:
@@ -307,16 +307,16 @@ def _records(n: object, private: bool) -> int | None:
         return None
     if n is None:
         raise TypeError(
-            "n must be an integer, the public number of records; it is private only with "
-            "neighbours='add_remove' or weights"
+            "n must be an integer, the public number of records; n may be None only with neighbours='add_remove' or "
+            "weights"
         )
     n = whole("n", n)
     if n < 2:
         raise ValueError(f"n must be at least 2 for a private release, got {n}")
     if private and n > PRIVATE_RECORDS_MAX:
         raise ValueError(
-            f"n must be at most 2**30 records if neighbours add or remove one, or with weights, got {n}; 'replace' "
-            "has more"
+            f"n must be at most 2**30 records if neighbors add or remove a record, or with weights, got {n}; with "
+            "neighbours='replace' and without weights up to 2**40 records are possible"
         )
     if n > RECORDS_MAX:
         raise ValueError(f"n must be at most 2**40 records, got {n}")

@@ -222,5 +222,5 @@ def test_an_argument_that_is_not_used_is_refused(name):
     unused = {"radius": 5.0, "resolution": 0.01, "center": [0.5] * case.d, "profile": "paper"}
     for argument, value in unused.items():
         if argument not in METHODS[case.method].uses:
-            with pytest.raises(ValueError, match=f"does not use {argument}=; the methods that do: '"):
+            with pytest.raises(ValueError, match=f"does not use {argument}=; these methods use it: '"):
                 dpmedian.plan(case.n, case.d, method=case.method, **{**case.arguments, argument: value})

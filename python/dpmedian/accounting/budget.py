@@ -32,7 +32,7 @@ class Budget:
             "for pure differential privacy"
         )
         if self.epsilon is not None and self.rho is not None:
-            raise ValueError(f"two budgets at once, epsilon = {self.epsilon!r} and rho = {self.rho!r}: {kinds}")
+            raise ValueError(f"got two budgets at once, epsilon = {self.epsilon!r} and rho = {self.rho!r}: {kinds}")
         if self.epsilon is None and self.rho is None:
             got = "" if self.delta is None else f", delta = {self.delta!r} alone is not a budget"
             raise ValueError(f"no privacy budget{got}: {kinds}")

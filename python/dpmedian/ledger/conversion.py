@@ -60,8 +60,8 @@ def warn_of_conversion(budget: Budget, requested: PrivacyCost, cost: PrivacyCost
     this.
     """
     warn_caller(
-        f"the release protects {whose(requested)}, and this ledger counts {whose(cost)}: its rho is charged "
-        f"{factor_of(requested, cost):.3g} times. A ledger that counts what the release protects charges it once: "
+        f"the release protects {whose(requested)}, but this ledger counts {whose(cost)}, so its rho is charged "
+        f"{factor_of(requested, cost):.3g} times. A ledger of the same kind as the release charges rho once: "
         f"{_creation(budget, requested)}",
         ConversionWarning,
     )

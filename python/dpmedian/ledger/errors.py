@@ -41,8 +41,8 @@ class BudgetExceeded(ValueError):
         self.asked, self.spent, self.budget = asked, spent, budget
         self.composition, self.used, self.remaining, self.advice = composition, used, remaining, advice
         super().__init__(
-            f"this release would exceed the ledger's budget: asked {asked}, spent {budget.measure} = {used:.6g}, "
-            f"left {budget.measure} = {remaining:.6g} of {budget}"
+            f"this release would exceed the ledger's budget of {budget}: it costs {asked}, but only "
+            f"{budget.measure} = {remaining:.6g} is left, because {budget.measure} = {used:.6g} is spent"
             + (f", by the filter {composition!r}" if composition else "")
             + (f"; {advice}" if advice else "")
         )

@@ -302,7 +302,8 @@ class _Gaussian(Filter):
         if costs and (requested.pure_epsilons or requested.bounded_ranges):
             advice += (
                 "; its pure releases and selections count as the Gaussians that dominate them, in all "
-                f"rho = {requested.dominating_mu_squared / 2.0:.6g} here; 'pairs' or a ledger in rho counts less"
+                f"rho = {requested.dominating_mu_squared / 2.0:.6g} here; they count less in a ledger in rho, or with "
+                "composition='pairs'"
             )
         return advice
 

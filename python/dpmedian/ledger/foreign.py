@@ -46,7 +46,7 @@ class PairAccountant:
             warnings.warn(
                 f"the accountant knows neither neighbours nor units: a cost under {cost.neighbours} of one {cost.unit} "
                 f"is charged as epsilon = {epsilon:.6g}, delta = {delta:.6g} for a replaced {RECORD}; "
-                "a dpmedian.Ledger keeps them apart",
+                "a dpmedian.Ledger distinguishes them",
                 stacklevel=2,
             )
         with self._lock:

@@ -113,9 +113,8 @@ class Gaussian:
         made = cls(name, bound, bits, multiplier, bound(bits), numbers, releases, **more)
         if not SIGMA_LIMITS[0] <= made.sigma <= SIGMA_LIMITS[1]:
             raise ValueError(
-                f"the noise of {name!r}, standard deviation {natural:.3g}, fits no lattice: on "
-                f"multiples of 2**-{bits} "
-                f"it is {made.sigma:.3g} units, and {SIGMA_LIMITS[0]} to {SIGMA_LIMITS[1]} are supported; "
+                f"the noise of {name!r} fits no lattice: its standard deviation {natural:.3g} is {made.sigma:.3g} "
+                f"multiples of 2**-{bits}, and {SIGMA_LIMITS[0]} to {SIGMA_LIMITS[1]} multiples are supported; "
                 "choose a budget closer to common values"
             )
         return made

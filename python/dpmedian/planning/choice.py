@@ -36,7 +36,7 @@ def _refuse_unused(parameters: PublicParameters, candidates: Collection[Method],
         if not any(argument in candidate.uses for candidate in candidates):
             methods = {**METHODS, **CLUSTERING, **STEPS}
             users = ", ".join(repr(name) for name, candidate in methods.items() if argument in candidate.uses)
-            raise ValueError(f"method {method!r} does not use {argument}=; the methods that do: {users}")
+            raise ValueError(f"method {method!r} does not use {argument}=; these methods use it: {users}")
 
 
 def _calibrated(parameters: PublicParameters, method: Method) -> Plan:
