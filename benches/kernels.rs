@@ -21,7 +21,7 @@ use dpmedian_core::statistics::gradient::Gradient;
 use dpmedian_core::statistics::hessian::Hessian;
 use dpmedian_core::statistics::pair_counts::PairCounts;
 use dpmedian_core::statistics::ranks::Ranks;
-use dpmedian_core::statistics::{Statistic, ball_counts};
+use dpmedian_core::statistics::{Issued, ball_counts};
 use nalgebra::DMatrix;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -72,7 +72,8 @@ fn sums(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("gradient");
     for (n, d) in shapes {
         let records = records(n, d);
-        let (points, gradient) = (admitted(&records), Gradient::new(&vec![0.1; d], 32).expect("a lattice"));
+        let (points, gradient) =
+            (admitted(&records), Issued::new(Gradient::new(&vec![0.1; d], 32).expect("a lattice")));
         group.throughput(Throughput::Bytes((8 * n * d) as u64));
         group.bench_function(id(&records), |b| b.iter(|| gradient.answer(&points, &mut Silent)));
     }
@@ -90,14 +91,14 @@ fn moments(criterion: &mut Criterion) {
     for (n, d) in [(1_000_000, 3), (1_000_000, 10), (100_000, 100), (10_000, 300)] {
         let (records, theta, radius) = (records(n, d), vec![0.1; d], 1.5 * (d as f64 / 10.0).sqrt());
         let points = admitted(&records);
-        let questions: [Box<dyn Statistic>; 2] = [
-            Box::new(Hessian::new(&theta, radius, 1.0, 32).expect("a lattice")),
-            Box::new(GradientAndDirections::new(&theta, 0.5, 32).expect("a lattice")),
+        let queries = [
+            Issued::new(Hessian::new(&theta, radius, 1.0, 32).expect("a lattice")),
+            Issued::new(GradientAndDirections::new(&theta, 0.5, 32).expect("a lattice")),
         ];
-        for question in questions {
-            let mut group = criterion.benchmark_group(question.name());
+        for query in queries {
+            let mut group = criterion.benchmark_group(query.name());
             group.throughput(Throughput::Bytes((8 * n * d) as u64));
-            group.bench_function(id(&records), |b| b.iter(|| question.answer(&points, &mut Silent)));
+            group.bench_function(id(&records), |b| b.iter(|| query.answer(&points, &mut Silent)));
             group.finish();
         }
     }
@@ -111,15 +112,15 @@ fn searches(criterion: &mut Criterion) {
     group.finish();
     let mut group = criterion.benchmark_group("pair_counts");
     let radii: Vec<f64> = (-1022..1000).map(|k| f64::from(k).exp2()).collect();
-    let pairs = PairCounts::new(radii, 1, tape().hidden(), 0, (0, 0)).expect("ascending radii");
+    let pairs = Issued::new(PairCounts::new(radii, 1, tape().hidden(), 0, (0, 0)).expect("ascending radii"));
     group.bench_function(id(&records), |b| b.iter(|| pairs.answer(&points, &mut Silent)));
     group.finish();
     let mut group = criterion.benchmark_group("distance_counts");
-    let distances = DistanceCounts::new(&[0.1; 10], 0, (0, 0)).expect("a lattice");
+    let distances = Issued::new(DistanceCounts::new(&[0.1; 10], 0, (0, 0)).expect("a lattice"));
     group.bench_function(id(&records), |b| b.iter(|| distances.answer(&points, &mut Silent)));
     group.finish();
     let mut group = criterion.benchmark_group("curvature");
-    let curvature = Curvature::new(&[0.1; 10], 1.5, 32).expect("a lattice");
+    let curvature = Issued::new(Curvature::new(&[0.1; 10], 1.5, 32).expect("a lattice"));
     group.bench_function(id(&records), |b| b.iter(|| curvature.answer(&points, &mut Silent)));
     group.finish();
     let mut group = criterion.benchmark_group("sample of 40000");
@@ -134,7 +135,10 @@ fn searches(criterion: &mut Criterion) {
         b.iter(|| {
             // New points for every round, because points keep the values that earlier queries have sorted.
             let points = admitted(&records);
-            let rank = |k| Ranks::new(&[0.5f64.powi(k); 10], 0, false).expect("a lattice").answer(&points, &mut Silent);
+            let rank = |k| {
+                Issued::new(Ranks::new(&[0.5f64.powi(k); 10], 0, false).expect("a lattice"))
+                    .answer(&points, &mut Silent)
+            };
             (0..20).map(rank).collect::<Vec<_>>()
         });
     });

@@ -11,7 +11,7 @@ use crate::release::error::Error;
 use crate::release::tape::Tape;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
-use crate::statistics::Statistic;
+use crate::statistics::Issued;
 use crate::statistics::gradient::Gradient;
 
 /// The public parameters of one descent.
@@ -60,7 +60,7 @@ impl Descent {
             }
             let mut part = StepPulse { pulse, done: step as f64, steps: self.steps as f64 };
             let gradient = Gradient::new(&theta, self.bits).map_err(|bad| Error::Refused(bad.0))?;
-            let exact = gradient.answer(points, &mut part)?;
+            let exact = Issued::new(gradient).answer(points, &mut part)?;
             let noisy = tape.gaussian(&self.name, &exact, self.noise_multiplier)?;
             for (theta, noisy) in theta.iter_mut().zip(&noisy) {
                 *theta -= self.step * (*noisy as f64 * unit);

@@ -18,8 +18,9 @@ use super::streams::Stream;
 use crate::runtime::identity::{Identity, distinct};
 use crate::runtime::points::{Points, Repeated};
 use crate::runtime::weighting::WHOLE_WEIGHT;
+use crate::statistics::parameters::Arguments;
 use crate::statistics::parameters::{Parameters, Value};
-use crate::statistics::{Statistic, again};
+use crate::statistics::{self, Issued};
 
 /// The first word of every message of this crate.
 const MARK: u64 = 0x6470_6d65_6469_616e;
@@ -55,7 +56,7 @@ impl Message {
     }
 
     /// A message with a query, for other processes.
-    pub fn query(query: &dyn Statistic) -> Result<Self, Error> {
+    pub fn query(query: &Issued) -> Result<Self, Error> {
         if !query.adds_over_records() {
             return Err(Error::Refused(format!("{} cannot be answered by another process", query.name())));
         }
@@ -72,7 +73,7 @@ impl Message {
     }
 
     /// The query in a message.
-    pub fn queried(&self) -> Result<Box<dyn Statistic>, Error> {
+    pub fn queried(&self) -> Result<Issued, Error> {
         let mut reading = self.read(Kind::Query)?;
         let identity = reading.identities()?.first().copied().ok_or_else(broken)?;
         let name = String::from_utf8(reading.bytes()?).map_err(|_| broken())?;
@@ -80,7 +81,9 @@ impl Message {
         for _ in 0..reading.number()? {
             parameters.push((String::from_utf8(reading.bytes()?).map_err(|_| broken())?, reading.value()?));
         }
-        again::read(&name, Parameters::named(parameters), identity).map_err(|bad| Error::Refused(bad.0))
+        // Hidden randomness is never sent to another process, so a query that needs it cannot be read.
+        let query = statistics::read(&name, Arguments::new(Parameters::named(parameters), None));
+        query.map(|query| query.identified(identity)).map_err(|bad| Error::Refused(bad.0))
     }
 
     /// A message with an answer, for the process that created the query. The answer must be a shard.
@@ -96,7 +99,7 @@ impl Message {
     }
 
     /// The answer of another process to a query of this one.
-    pub fn answered(&self, query: &dyn Statistic) -> Result<Exact, Error> {
+    pub fn answered(&self, query: &Issued) -> Result<Exact, Error> {
         let mut reading = self.read(Kind::Answer)?;
         let about = reading.identities()?;
         let admissions = reading.identities()?;
@@ -345,12 +348,12 @@ mod tests {
         for weighted in [false, true] {
             let ([here, there], whole) = shards_and_whole(weighted);
             for query in statistics(&[1.0, -2.0, 3.5], 2.0, 200).iter().filter(|query| query.adds_over_records()) {
-                let again = sent(Message::query(query.as_ref())).queried().unwrap();
+                let again = sent(Message::query(query)).queried().unwrap();
                 assert_eq!((again.name(), again.identity()), (query.name(), query.identity()));
                 assert_eq!(again.sensitivity(), query.sensitivity());
                 let local = query.answer(&here, &mut Silent).unwrap();
                 let away = again.answer(&there, &mut Silent).unwrap();
-                let returned = sent(Message::answer(&away)).answered(query.as_ref()).unwrap();
+                let returned = sent(Message::answer(&away)).answered(query).unwrap();
                 assert_eq!(returned.sensitivity(), away.sensitivity(), "{}", again.name());
                 assert_eq!(opened(&returned), opened(&away), "{}", again.name());
                 let sum = Exact::sum(&[&local, &returned]).unwrap();
@@ -364,7 +367,7 @@ mod tests {
 
     #[test]
     fn sums_with_and_without_weights_do_not_add_up() {
-        let query = Gradient::new(&[0.0; 3], 20).unwrap();
+        let query = Issued::new(Gradient::new(&[0.0; 3], 20).unwrap());
         let ([weighted, _], _) = shards_and_whole(true);
         let answers = [weighted, points(5)].map(|points| query.answer(&points, &mut Silent).unwrap());
         assert!(Exact::sum(&answers.each_ref()).is_err());
@@ -373,7 +376,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_another_query_is_refused() {
-        let [asked, other] = [0.0, 1.0].map(|x| Gradient::new(&[x; 3], 20).unwrap());
+        let [asked, other] = [0.0, 1.0].map(|x| Issued::new(Gradient::new(&[x; 3], 20).unwrap()));
         let answer = other.answer(&points(10), &mut Silent).unwrap();
         let message = Message::answer(&answer).unwrap();
         assert!(message.answered(&asked).is_err());

@@ -252,7 +252,7 @@ mod tests {
     use crate::release::error::Error;
     use crate::runtime::points::Points;
     use crate::runtime::pulse::Silent;
-    use crate::statistics::Statistic;
+    use crate::statistics::Issued;
     use crate::statistics::gradient::Gradient;
 
     /// A file that is removed at the end.
@@ -328,10 +328,10 @@ mod tests {
         let layout = vec![(500, vec![column(0, 16, true), column(8, 16, true)])];
         let file = RecordFile::new(File::open(&scratch.0).unwrap(), layout).unwrap();
         let points = Points::admit(Arc::new(file), None, None, &mut Silent).unwrap();
-        let question = Gradient::new(&[0.0; 2], 20).unwrap();
-        assert!(question.answer(&points, &mut Silent).is_ok());
+        let query = Issued::new(Gradient::new(&[0.0; 2], 20).unwrap());
+        assert!(query.answer(&points, &mut Silent).is_ok());
         File::options().write(true).open(&scratch.0).unwrap().set_len(4000).unwrap();
-        assert!(matches!(question.answer(&points, &mut Silent), Err(Error::Unreadable(_))));
-        assert!(question.answer(&points.gathered(&[3]), &mut Silent).is_ok(), "a copy does not need the file");
+        assert!(matches!(query.answer(&points, &mut Silent), Err(Error::Unreadable(_))));
+        assert!(query.answer(&points.gathered(&[3]), &mut Silent).is_ok(), "a copy does not need the file");
     }
 }

@@ -11,7 +11,6 @@ use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{records_per_block, sum_any_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -34,7 +33,6 @@ impl Kernel for Inside<'_> {
 /// The number of records within a radius of theta, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BallSize {
-    identity: Identity,
     theta: Vec<f64>,
     radius: f64,
     bits: u32,
@@ -44,7 +42,7 @@ impl BallSize {
     /// The radius must be positive and finite. A record whose distance equals the radius is inside.
     pub fn new(theta: &[f64], radius: f64, bits: u32) -> Result<Self, BadParameter> {
         let (radius, bits) = (checked_radius(radius)?, checked_bits(bits, COUNT_BITS_MAX)?);
-        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), radius, bits })
     }
 
     /// The sensitivity.
@@ -54,8 +52,6 @@ impl BallSize {
 }
 
 impl Statistic for BallSize {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }
@@ -86,7 +82,7 @@ impl Kind for BallSize {
     }
 
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
-        Ok(Bound::vector(Self::bound(given.small("bits")?), 1))
+        Ok(Bound::vector(Self::bound(given.bits(COUNT_BITS_MAX)?), 1))
     }
 
     #[cfg(test)]

@@ -43,7 +43,6 @@ use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -61,10 +60,12 @@ const RADIUS_MIN: f64 = f64::from_bits((1023 - 900) << 52);
 /// The largest number of centers.
 pub const CENTERS_MAX: usize = 1 << 12;
 
+/// The largest dimension for which there is a bound, so that the number of values is a number of the machine.
+const COORDINATES_MAX: usize = 1 << 40;
+
 /// Counts, shells and Huber gradients of the records nearest to each center, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterGradients {
-    identity: Identity,
     d: usize,
     centers: Vec<f64>,
     radii: Vec<f64>,
@@ -118,7 +119,6 @@ impl ClusterGradients {
             return Err(BadParameter(format!("the reach must be positive, got {reach}")));
         }
         Ok(Self {
-            identity: Identity::fresh(),
             d,
             centers: centers.iter().copied().map(finite).collect(),
             radii: radii.iter().map(|radius| finite(*radius).max(RADIUS_MIN)).collect(),
@@ -136,6 +136,9 @@ impl ClusterGradients {
 
     /// The sensitivity with k centers in d dimensions, by the proof above. The formula adds room for its own rounding.
     pub fn bound(k: usize, d: usize, weights: Weights, bits: u32) -> Result<Sensitivity, BadParameter> {
+        if !(1..=CENTERS_MAX).contains(&k) || d > COORDINATES_MAX {
+            return Err(BadParameter(format!("there is no bound for {k} centers in {d} dimensions")));
+        }
         let (Weights { counts: a, shells: b }, bits) = (weights.checked()?, checked_bits(bits, BITS_MAX)?);
         let (unit, values, d) = (f64::from(bits).exp2(), Self::values(k, d) as f64, d as f64);
         let computed = d.sqrt() * 2f64.powi(-40) + (d + 6.0) * f64::EPSILON;
@@ -145,8 +148,6 @@ impl ClusterGradients {
 }
 
 impl Statistic for ClusterGradients {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.d)
     }

@@ -17,7 +17,6 @@ use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{records_per_block, sum_any_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -28,7 +27,6 @@ pub const CONTRIBUTION_BITS: u32 = 20;
 /// The sum over records of (1 - 1/d) radius/distance beyond the radius and of 1 within the radius, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curvature {
-    identity: Identity,
     theta: Vec<f64>,
     radius: f64,
     bits: u32,
@@ -43,7 +41,7 @@ impl Curvature {
                 "curvature needs a lattice of 2^-{CONTRIBUTION_BITS} or finer, got {bits}"
             )));
         }
-        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), radius, bits })
     }
 
     /// The sensitivity in any dimension.
@@ -83,8 +81,6 @@ pub(super) fn contribution(distance: f64, radius: f64, d: usize) -> i64 {
 }
 
 impl Statistic for Curvature {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }
@@ -115,7 +111,7 @@ impl Kind for Curvature {
     }
 
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
-        Ok(Bound::vector(Self::bound(given.small("bits")?), 1))
+        Ok(Bound::vector(Self::bound(given.bits(COUNT_BITS_MAX)?), 1))
     }
 
     #[cfg(test)]

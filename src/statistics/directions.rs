@@ -42,7 +42,6 @@ use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -53,7 +52,6 @@ pub const WEIGHT_MAX: f64 = std::f64::consts::FRAC_1_SQRT_2;
 /// The sums over records of u and of b u u^T, in units of 2^-bits; a record at theta contributes zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradientAndDirections {
-    identity: Identity,
     theta: Vec<f64>,
     weight: f64,
     bits: u32,
@@ -64,7 +62,6 @@ impl GradientAndDirections {
     pub fn new(theta: &[f64], weight: f64, bits: u32) -> Result<Self, BadParameter> {
         checked_dimension(theta.len())?;
         Ok(Self {
-            identity: Identity::fresh(),
             theta: theta.iter().copied().map(finite).collect(),
             weight: checked_weight(weight, WEIGHT_MAX)?,
             bits: checked_bits(bits, PRODUCT_BITS)?,
@@ -88,8 +85,6 @@ impl GradientAndDirections {
 }
 
 impl Statistic for GradientAndDirections {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }

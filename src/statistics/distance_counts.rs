@@ -19,7 +19,6 @@ use crate::numeric::distance::distances;
 use crate::numeric::float_scale::{finite, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{cumulative, records_per_block, sum_any_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -117,7 +116,6 @@ fn bucket_counts(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> R
 /// the target's share of all records, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DistanceCounts {
-    identity: Identity,
     theta: Vec<f64>,
     target: Target,
 }
@@ -127,7 +125,7 @@ impl DistanceCounts {
     /// (0, 0) gives plain counts.
     pub fn new(theta: &[f64], bits: u32, target: (u64, u32)) -> Result<Self, BadParameter> {
         let target = Target::new(target, bits)?;
-        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), target })
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), target })
     }
 
     /// The sensitivity of an entry, in any dimension.
@@ -141,8 +139,6 @@ fn of_entry(target: Target) -> Sensitivity {
 }
 
 impl Statistic for DistanceCounts {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }

@@ -25,7 +25,6 @@ use crate::numeric::distance::{
 use crate::numeric::float_scale::{finite, rescale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -47,7 +46,6 @@ const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 /// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits; a record at theta contributes zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
-    identity: Identity,
     theta: Vec<f64>,
     bits: u32,
 }
@@ -56,7 +54,7 @@ impl Gradient {
     /// A query at `theta`, which must have the dimension of the records. Bits must be at most [`BITS_MAX`].
     pub fn new(theta: &[f64], bits: u32) -> Result<Self, BadParameter> {
         let bits = checked_bits(bits, BITS_MAX)?;
-        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), bits })
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), bits })
     }
 
     /// The sensitivity in `d` dimensions, by the proof above. The formula adds room for its own rounding.
@@ -78,8 +76,6 @@ impl Gradient {
 }
 
 impl Statistic for Gradient {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }
@@ -105,7 +101,7 @@ impl Kind for Gradient {
     }
 
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
-        let (d, bits) = (given.size("d")?, given.small("bits")?);
+        let (d, bits) = (given.size("d")?, given.bits(BITS_MAX)?);
         Ok(Bound::vector(Self::bound(d, bits), d))
     }
 

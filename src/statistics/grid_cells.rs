@@ -25,7 +25,6 @@ use crate::numeric::distance::{distance, sum_lanes, sum_of_squares};
 use crate::numeric::float_scale::{exponent, finite, scale as power_of_two};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -57,7 +56,6 @@ pub struct Grid {
 /// The number of records in each listed cell, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridCells {
-    identity: Identity,
     grid: Grid,
     codes: Vec<u64>,
     bits: u32,
@@ -84,7 +82,7 @@ impl GridCells {
             (checked_radius(grid.scale)?, checked_radius(grid.reach)?, checked_radius(grid.side)?);
         let public = |vector: Vec<f64>| vector.into_iter().map(finite).collect();
         let grid = Grid { theta: public(grid.theta), axes: public(grid.axes), scale, reach, side, level: grid.level };
-        Ok(Self { identity: Identity::fresh(), grid, codes, bits: checked_bits(bits, COUNT_BITS_MAX)? })
+        Ok(Self { grid, codes, bits: checked_bits(bits, COUNT_BITS_MAX)? })
     }
 
     /// The sensitivity.
@@ -95,8 +93,6 @@ impl GridCells {
 }
 
 impl Statistic for GridCells {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.grid.theta.len())
     }

@@ -45,7 +45,6 @@ use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -56,7 +55,6 @@ const WEIGHT_MAX: f64 = 2.0;
 /// The weighted curvature and the second moments, both multiplied by the radius, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hessian {
-    identity: Identity,
     theta: Vec<f64>,
     radius: f64,
     weight: f64,
@@ -69,7 +67,6 @@ impl Hessian {
     pub fn new(theta: &[f64], radius: f64, weight: f64, bits: u32) -> Result<Self, BadParameter> {
         checked_dimension(theta.len())?;
         Ok(Self {
-            identity: Identity::fresh(),
             theta: theta.iter().copied().map(finite).collect(),
             radius: checked_radius(radius)?,
             weight: checked_weight(weight, WEIGHT_MAX)?,
@@ -96,8 +93,6 @@ impl Hessian {
 }
 
 impl Statistic for Hessian {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }

@@ -17,7 +17,6 @@ use crate::numeric::distance::for_each_distance;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -55,7 +54,6 @@ impl Kernel for BlockShift<'_> {
 /// The sum over records within a radius of theta of (theta - x)/radius, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeanShift {
-    identity: Identity,
     theta: Vec<f64>,
     radius: f64,
     bits: u32,
@@ -71,7 +69,7 @@ impl MeanShift {
                 "the radius of a mean shift must lie between 2^-1020 and 2^1020, got {radius}"
             )));
         }
-        Ok(Self { identity: Identity::fresh(), theta: theta.iter().copied().map(finite).collect(), radius, bits })
+        Ok(Self { theta: theta.iter().copied().map(finite).collect(), radius, bits })
     }
 
     /// The sensitivity in `d` dimensions.
@@ -81,8 +79,6 @@ impl MeanShift {
 }
 
 impl Statistic for MeanShift {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }
@@ -113,7 +109,7 @@ impl Kind for MeanShift {
     }
 
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
-        let (d, bits) = (given.size("d")?, given.small("bits")?);
+        let (d, bits) = (given.size("d")?, given.bits(BITS_MAX)?);
         Ok(Bound::vector(Self::bound(d, bits), d))
     }
 

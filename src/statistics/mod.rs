@@ -5,13 +5,13 @@
 //! [`crate::numeric::float_scale::finite`] maps the coordinates of its points to finite doubles. So a kernel never sees
 //! NaN or infinity, and the bounds hold for any point that a mechanism computes.
 
-pub mod again;
 pub mod parameters;
 pub mod second_moments;
 pub mod target;
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Deref;
 
 use crate::release::error::Error;
 use crate::release::exact::{Exact, Form, Query};
@@ -30,9 +30,6 @@ pub const COUNT_BITS_MAX: u32 = 62;
 
 /// A query about the records.
 pub trait Statistic: Any + Send + Sync {
-    /// The name, as plans and audit records show it.
-    fn name(&self) -> &'static str;
-
     /// The dimension that the points must have, or `None` if any dimension is possible.
     fn dimension(&self) -> Option<usize>;
 
@@ -43,9 +40,6 @@ pub trait Statistic: Any + Send + Sync {
 
     /// How far the answer can move between neighboring data sets.
     fn sensitivity(&self) -> Sensitivity;
-
-    /// The identity of the query. A copy has the same identity. A query that is created again has another identity.
-    fn identity(&self) -> Identity;
 
     /// The public parameters. The trace of a run stores them, and another process that holds records rebuilds the query
     /// from them. They do not contain hidden randomness.
@@ -66,14 +60,44 @@ pub trait Statistic: Any + Send + Sync {
         None
     }
 
-    /// The exact answer for any number of records. Statistics implement this function, but callers use `answer`, which
-    /// also stores what is needed to add answers of shards. A sum over weighted records is in units of 2^-20 of the
+    /// The exact answer for any number of records. Statistics implement this function, but callers use
+    /// [`Issued::answer`], which also stores what is needed to add answers of shards. A sum over weighted records is in units of 2^-20 of the
     /// lattice.
     ///
     /// # Panics
     ///
     /// If the points have another dimension than the query.
     fn exact(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Interrupted>;
+}
+
+/// A query that can be answered: a statistic with its name and its identity. A query that is created again has another
+/// identity. In another process, the query has the same identity.
+pub struct Issued {
+    name: &'static str,
+    statistic: Box<dyn Statistic>,
+    identity: Identity,
+}
+
+impl Issued {
+    /// A new query.
+    pub fn new<K: Kind>(statistic: K) -> Self {
+        Self { name: K::NAME, statistic: Box::new(statistic), identity: Identity::fresh() }
+    }
+
+    /// The same query, with the identity that it has in another process.
+    pub fn identified(self, identity: Identity) -> Self {
+        Self { identity, ..self }
+    }
+
+    /// The name, as plans and audit records show it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The identity.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
 
     /// The exact answer for any number of records. The answer stores which query and which records it belongs to, so
     /// that only answers of one query about different records can be added. If records have weights, the answer is the
@@ -82,22 +106,30 @@ pub trait Statistic: Any + Send + Sync {
     /// # Panics
     ///
     /// If the points have another dimension than the query.
-    fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Error> {
+    pub fn answer(&self, points: &Points, pulse: &mut dyn Pulse) -> Result<Exact, Error> {
         let exact = match (points.weighting(), self.coins()) {
             _ if self.adds_over_records() => {
                 let (sum, admissions) = (self.exact(points, pulse)?, points.admissions());
                 match points.weighting() {
-                    None => sum.into_shard(self.identity(), admissions),
-                    Some(_) => sum.into_weighted_shard(WEIGHT_BITS, self.identity(), admissions),
+                    None => sum.into_shard(self.identity, admissions),
+                    Some(_) => sum.into_weighted_shard(WEIGHT_BITS, self.identity, admissions),
                 }
             }
             (None, _) => self.exact(points, pulse)?,
             (Some(_), Some(coins)) => self.exact(&sample::kept(points, coins), pulse)?.thinned(),
             (Some(_), None) => self.exact(&points.unweighted(&[]), pulse)?.unbounded(),
         };
-        let exact = exact.about(Query::of(self.name(), self.parameters()));
+        let exact = exact.about(Query::of(self.name, self.parameters()));
         points.check().map_err(Error::Unreadable)?;
         Ok(exact)
+    }
+}
+
+impl Deref for Issued {
+    type Target = dyn Statistic;
+
+    fn deref(&self) -> &Self::Target {
+        self.statistic.as_ref()
     }
 }
 
@@ -148,19 +180,6 @@ impl Bound {
     }
 }
 
-/// The functions of a statistic that give its name and its identity.
-macro_rules! identified {
-    () => {
-        fn name(&self) -> &'static str {
-            Self::NAME
-        }
-
-        fn identity(&self) -> Identity {
-            self.identity
-        }
-    };
-}
-
 /// Declares the modules of the statistics, and the functions that find a statistic by its name.
 macro_rules! statistics {
     ($($module:ident :: $kind:ident,)*) => {
@@ -170,9 +189,9 @@ macro_rules! statistics {
         pub const KINDS: &[(&str, bool)] = &[$(($module::$kind::NAME, $module::$kind::SUM),)*];
 
         /// The query with this name and these parameters.
-        pub fn read(name: &str, mut given: Arguments) -> Result<Box<dyn Statistic>, BadParameter> {
-            let made: Box<dyn Statistic> = match name {
-                $($module::$kind::NAME => Box::new($module::$kind::read(&mut given)?),)*
+        pub fn read(name: &str, mut given: Arguments) -> Result<Issued, BadParameter> {
+            let made = match name {
+                $($module::$kind::NAME => Issued::new($module::$kind::read(&mut given)?),)*
                 _ => return Err(unknown(name)),
             };
             given.taken(made)
@@ -195,11 +214,9 @@ macro_rules! statistics {
 
         /// The examples of all statistics.
         #[cfg(test)]
-        fn examples(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
-            let mut all: Vec<Box<dyn Statistic>> = Vec::new();
-            $(for example in $module::$kind::examples(theta, scale, n) {
-                all.push(Box::new(example.unwrap()));
-            })*
+        fn examples(theta: &[f64], scale: f64, n: usize) -> Vec<Issued> {
+            let mut all = Vec::new();
+            $(all.extend($module::$kind::examples(theta, scale, n).into_iter().map(|made| Issued::new(made.unwrap())));)*
             all
         }
     };

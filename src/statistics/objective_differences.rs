@@ -35,7 +35,6 @@ use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
 use crate::numeric::float_scale::{exponent, finite, norm, scale};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -47,7 +46,6 @@ const BITS: i32 = 32;
 /// already released.
 #[derive(Debug, Clone)]
 pub struct ObjectiveDifferences {
-    identity: Identity,
     points: Vec<Vec<f64>>,
     /// The vector theta_i - theta_0 in units, and an upper bound of its norm.
     shifts: Vec<(Vec<f64>, f64)>,
@@ -77,7 +75,7 @@ impl ObjectiveDifferences {
                 }
             }
         }
-        let mut made = Self { identity: Identity::fresh(), points, shifts: Vec::new(), diameter };
+        let mut made = Self { points, shifts: Vec::new(), diameter };
         let power = -made.exponent();
         made.shifts = made
             .points
@@ -109,8 +107,6 @@ impl ObjectiveDifferences {
 }
 
 impl Statistic for ObjectiveDifferences {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.points[0].len())
     }

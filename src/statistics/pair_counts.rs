@@ -35,13 +35,12 @@
 use nalgebra::DMatrixView;
 
 use super::target::Target;
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_radii};
+use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_radii};
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distance;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
 use crate::release::streams::{PARTS, Stream};
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{cumulative, sum_blocks};
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -89,7 +88,6 @@ impl Kernel for Pairs<'_> {
 /// For each radius, the number of pairs within it, summed over random pairings, minus the target's share of all pairs, in
 /// units of 2^-bits.
 pub struct PairCounts {
-    identity: Identity,
     radii: Vec<f64>,
     pairings: usize,
     stream: Stream,
@@ -111,7 +109,6 @@ impl PairCounts {
             return Err(BadParameter(format!("the number of pairings must be below {PARTS}, got {pairings}")));
         }
         Ok(Self {
-            identity: Identity::fresh(),
             radii: checked_radii(radii)?,
             pairings,
             stream,
@@ -127,8 +124,6 @@ impl PairCounts {
 }
 
 impl Statistic for PairCounts {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         None
     }
@@ -167,12 +162,12 @@ impl Kind for PairCounts {
     const SUM: bool = false;
 
     fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
-        let (pairings, bits) = (given.size("pairings")?, given.small("bits")?);
+        let (pairings, bits) = (given.size("pairings")?, given.bits(COUNT_BITS_MAX)?);
         Self::new(given.floats("radii")?, pairings, given.stream()?, bits, given.fraction("target")?)
     }
 
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
-        let (pairings, bits) = (given.size("pairings")?, given.small("bits")?);
+        let (pairings, bits) = (given.size("pairings")?, given.bits(COUNT_BITS_MAX)?);
         Ok(Bound::table(Self::bound(pairings, bits)))
     }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::BadParameter;
+use super::{BadParameter, checked_bits};
 use crate::release::streams::Stream;
 
 /// A public parameter.
@@ -136,6 +136,11 @@ impl Arguments {
     /// Takes the bits of a lattice, or another small number. A larger number becomes a number that every check refuses.
     pub(super) fn small(&mut self, name: &str) -> Result<u32, BadParameter> {
         Ok(u32::try_from(self.size(name)?).unwrap_or(u32::MAX))
+    }
+
+    /// Takes the bits of a lattice of multiples of 2^-bits, which must be no finer than the finest.
+    pub(super) fn bits(&mut self, finest: u32) -> Result<u32, BadParameter> {
+        checked_bits(self.small("bits")?, finest)
     }
 
     /// Takes whole numbers.

@@ -8,11 +8,10 @@
 //! most 1 in every coordinate and has a norm of at most sqrt(d). ∎
 
 use super::target::Target;
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic};
+use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic};
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
@@ -20,7 +19,6 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// centered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranks {
-    identity: Identity,
     thresholds: Vec<f64>,
     bits: u32,
     centered: bool,
@@ -33,7 +31,6 @@ impl Ranks {
     pub fn new(thresholds: &[f64], bits: u32, centered: bool) -> Result<Self, BadParameter> {
         let target = Target::new(if centered { (1, 1) } else { (0, 0) }, bits)?;
         Ok(Self {
-            identity: Identity::fresh(),
             thresholds: thresholds.iter().copied().map(finite).collect(),
             bits,
             centered,
@@ -49,8 +46,6 @@ impl Ranks {
 }
 
 impl Statistic for Ranks {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.thresholds.len())
     }
@@ -82,7 +77,7 @@ impl Kind for Ranks {
 
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
         let d = given.size("d")?;
-        Ok(Bound::vector(Self::bound(d, given.small("bits")?, given.flag("centered")?), d))
+        Ok(Bound::vector(Self::bound(d, given.bits(COUNT_BITS_MAX)?, given.flag("centered")?), d))
     }
 
     #[cfg(test)]

@@ -38,7 +38,6 @@ use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
 use crate::numeric::float_scale::{exponent, finite, scale};
 use crate::release::exact::{Exact, Query};
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
 use crate::runtime::points::Points;
 use crate::runtime::pool;
@@ -334,7 +333,6 @@ impl<T: Total> Kernel for AddSegment<'_, T> {
 /// contributes zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RobustStep {
-    identity: Identity,
     center: Center,
     threshold: f64,
     bits: u32,
@@ -351,7 +349,7 @@ impl RobustStep {
                 "the threshold of a robust step must be 0 or lie between 2^-300 and 2^300, got {threshold}"
             )));
         }
-        Ok(Self { identity: Identity::fresh(), center: center.admitted(), threshold, bits })
+        Ok(Self { center: center.admitted(), threshold, bits })
     }
 
     /// The sensitivity in `d` dimensions.
@@ -471,8 +469,6 @@ fn segment_of(segment: usize, d: usize) -> Range<usize> {
 }
 
 impl Statistic for RobustStep {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.center.d())
     }
@@ -520,7 +516,7 @@ impl Kind for RobustStep {
     }
 
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
-        let (d, bits) = (given.size("d")?, given.small("bits")?);
+        let (d, bits) = (given.size("d")?, given.bits(BITS_MAX)?);
         Ok(Bound::vector(Self::bound(d, bits), d))
     }
 
@@ -662,7 +658,7 @@ impl Accumulator {
         flush(&mut total, &mut self.pending, &mut self.pending_most);
         self.pending = Vec::new();
         let exact = Exact::narrow(total, self.step.sensitivity());
-        let exact = exact.about(Query::of(self.step.name(), parameters));
+        let exact = exact.about(Query::of(RobustStep::NAME, parameters));
         // Each contribution was multiplied by its weight before it was rounded. The stated sensitivity of weighted
         // answers covers this rounding.
         Some(if self.weighted { exact.weighted(0) } else { exact })

@@ -31,7 +31,6 @@ use crate::numeric::distance::distances;
 use crate::numeric::float_scale::finite;
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -65,7 +64,6 @@ pub(super) fn shell(distance: f64, scale: f64) -> usize {
 /// theta is in the first shell and adds nothing to the second part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShellsAndDirections {
-    identity: Identity,
     theta: Vec<f64>,
     scale: f64,
     weight: f64,
@@ -78,7 +76,6 @@ impl ShellsAndDirections {
     pub fn new(theta: &[f64], scale: f64, weight: f64, bits: u32) -> Result<Self, BadParameter> {
         checked_dimension(theta.len())?;
         Ok(Self {
-            identity: Identity::fresh(),
             theta: theta.iter().copied().map(finite).collect(),
             scale: checked_radius(scale)?,
             weight: checked(weight)?,
@@ -111,8 +108,6 @@ fn checked(weight: f64) -> Result<f64, BadParameter> {
 }
 
 impl Statistic for ShellsAndDirections {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         Some(self.theta.len())
     }

@@ -10,21 +10,19 @@
 use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, on_lattice};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The number of records, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
-    identity: Identity,
     bits: u32,
 }
 
 impl Size {
     /// A query about records of any dimension.
     pub fn new(bits: u32) -> Result<Self, BadParameter> {
-        Ok(Self { identity: Identity::fresh(), bits: checked_bits(bits, COUNT_BITS_MAX)? })
+        Ok(Self { bits: checked_bits(bits, COUNT_BITS_MAX)? })
     }
 
     /// The sensitivity.
@@ -34,8 +32,6 @@ impl Size {
 }
 
 impl Statistic for Size {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         None
     }
@@ -61,7 +57,7 @@ impl Kind for Size {
     }
 
     fn bound_of(given: &mut Arguments) -> Result<Bound, BadParameter> {
-        Ok(Bound::vector(Self::bound(given.small("bits")?), 1))
+        Ok(Bound::vector(Self::bound(given.bits(COUNT_BITS_MAX)?), 1))
     }
 
     #[cfg(test)]
@@ -79,6 +75,7 @@ mod tests {
     use crate::release::streams::Streams;
     use crate::release::tape::{Draw, Tape};
     use crate::runtime::pulse::Silent;
+    use crate::statistics::Issued;
     use crate::statistics::tests::values;
 
     #[test]
@@ -86,7 +83,8 @@ mod tests {
         let points = DMatrix::zeros(2, 7);
         let size = Size::new(30).unwrap();
         assert_eq!(values(&size, &points), [7 << 30]);
-        let exact = size.answer(&Points::admit(&points, None, None, &mut Silent).unwrap(), &mut Silent).unwrap();
+        let admitted = Points::admit(&points, None, None, &mut Silent).unwrap();
+        let exact = Issued::new(size).answer(&admitted, &mut Silent).unwrap();
         let released = |neighbours| Draw::new(Streams::from_key([1; 32]), neighbours).gaussian("size", &exact, 1.0);
         assert!(released(Neighbours::AddRemove).is_ok() && released(Neighbours::Replace).is_err());
     }

@@ -3,7 +3,6 @@
 use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 
-use super::Statistic;
 use super::ball_counts::LargestBallCounts;
 use super::cluster_gradients::{ClusterGradients, Weights};
 use super::curvature::Curvature;
@@ -19,8 +18,9 @@ use super::ranks::Ranks;
 use super::robust_step::{Center, RobustStep};
 use super::shells::ShellsAndDirections;
 use super::size::Size;
+use super::{Issued, Statistic};
 use crate::numeric::float_scale::{LARGEST, norm};
-use crate::release::exact::{Exact, Form};
+use crate::release::exact::{Exact, Form, Query};
 use crate::release::recording::Record;
 use crate::release::sample;
 use crate::release::sensitivity::Neighbours::{self, AddRemove, Replace};
@@ -47,7 +47,7 @@ pub(crate) fn opened(exact: &Exact) -> Vec<i64> {
 
 /// The values of an answer about records; records that are not finite are moved to the origin.
 pub(crate) fn values(statistic: &dyn Statistic, records: &DMatrix<f64>) -> Vec<i64> {
-    opened(&statistic.answer(&admitted(records), &mut Silent).unwrap())
+    opened(&statistic.exact(&admitted(records), &mut Silent).unwrap().about(Query::of("test", statistic.parameters())))
 }
 
 fn admitted(records: &DMatrix<f64>) -> Points<'static> {
@@ -55,7 +55,7 @@ fn admitted(records: &DMatrix<f64>) -> Points<'static> {
 }
 
 /// Every statistic at a point, with a few other parameters; n is the public number of records.
-pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Box<dyn Statistic>> {
+pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Issued> {
     super::examples(theta, scale, n)
 }
 
@@ -86,9 +86,9 @@ fn distance(form: Form, a: &[i64], b: &[i64]) -> f64 {
 }
 
 /// Checks that the answers about two neighbors differ by at most the stated sensitivity.
-fn holds(statistic: &dyn Statistic, a: &DMatrix<f64>, b: &DMatrix<f64>, neighbours: Neighbours) -> Result<(), String> {
+fn holds(statistic: &Issued, a: &DMatrix<f64>, b: &DMatrix<f64>, neighbours: Neighbours) -> Result<(), String> {
     let form = statistic.answer(&admitted(a), &mut Silent).unwrap().form();
-    let moved = distance(form, &values(statistic, a), &values(statistic, b));
+    let moved = distance(form, &values(&**statistic, a), &values(&**statistic, b));
     let bound = statistic.sensitivity().under(neighbours);
     let name = statistic.name();
     if moved <= bound { Ok(()) } else { Err(format!("{name} moved by {moved}, {bound} is stated, {neighbours:?}")) }
@@ -138,11 +138,11 @@ proptest! {
         let mut replaced = points.clone();
         replaced.set_column(place % n, &record);
         for statistic in statistics(theta, scale, n) {
-            holds(statistic.as_ref(), &points, &replaced, Replace).map_err(TestCaseError::fail)?;
+            holds(&statistic, &points, &replaced, Replace).map_err(TestCaseError::fail)?;
             // The last record is removed, because the coupling of hidden pairings is for the last record.
             let gone = if statistic.adds_over_records() { place % n } else { n - 1 };
             let removed = points.clone().remove_column(gone);
-            holds(statistic.as_ref(), &points, &removed, AddRemove).map_err(TestCaseError::fail)?;
+            holds(&statistic, &points, &removed, AddRemove).map_err(TestCaseError::fail)?;
         }
     }
 
@@ -231,7 +231,7 @@ proptest! {
         let weights: Vec<u32> = copies.iter().map(|&copies| (copies as u32) << 18).collect();
         for statistic in statistics(&theta[..d], 1.0, 12).into_iter().filter(|s| s.adds_over_records()) {
             let here = opened(&statistic.answer(&weighted(&points, &weights), &mut Silent).unwrap());
-            let there = values(statistic.as_ref(), &copied);
+            let there = values(&*statistic, &copied);
             for (here, there) in here.into_iter().zip(there) {
                 prop_assert!((4 * here - there).abs() <= 4, "{}: {here} {there}", statistic.name());
             }
@@ -274,11 +274,10 @@ fn only_answers_of_one_question_about_different_records_add_up() {
     let part = sample::uniform(&a, Draw::new(Streams::from_key([3; 32]), Replace).hidden(), 4).unwrap();
     let again = statistics(&[0.5, 1.5], 1.0, 9);
     for (one, other) in statistics(&[0.5, 1.5], 1.0, 9).iter().zip(&again) {
-        let added = |s: &dyn Statistic, points: &Points, t: &dyn Statistic, others: &Points| {
+        let added = |s: &Issued, points: &Points, t: &Issued, others: &Points| {
             let answers = [s.answer(points, &mut Silent).unwrap(), t.answer(others, &mut Silent).unwrap()];
             Exact::sum(&answers.each_ref()).is_ok()
         };
-        let (one, other) = (one.as_ref(), other.as_ref());
         let name = one.name();
         assert_eq!(added(one, &a, one, &b), one.adds_over_records(), "{name}");
         assert!(!added(one, &a, other, &b), "{name}: a query that is created again is another query");
@@ -294,7 +293,7 @@ fn no_records_and_one_record_have_answers() {
         for n in [0, 1] {
             let points = DMatrix::from_element(d, n, 1.5);
             for statistic in statistics(&vec![0.5; d], 1.0, n) {
-                let zero = values(statistic.as_ref(), &points).iter().all(|x| *x == 0);
+                let zero = values(&*statistic, &points).iter().all(|x| *x == 0);
                 assert!(n == 1 || zero, "{} of nothing, d = {d}", statistic.name());
             }
         }
@@ -303,8 +302,8 @@ fn no_records_and_one_record_have_answers() {
 
 #[test]
 fn every_statistic_says_what_it_is() {
-    let of = |f: fn(&dyn Statistic) -> bool| -> Vec<&'static str> {
-        statistics(&[0.0; 3], 1.0, 5).iter().filter(|s| f(s.as_ref())).map(|s| s.name()).collect()
+    let of = |f: fn(&Issued) -> bool| -> Vec<&'static str> {
+        statistics(&[0.0; 3], 1.0, 5).iter().filter(|s| f(s)).map(|s| s.name()).collect()
     };
     assert_eq!(of(|s| s.dimension().is_some_and(|d| d != 3)), Vec::<&str>::new());
     assert_eq!(of(|s| !s.adds_over_records()), ["pair counts", "pair counts", "largest ball counts"]);
@@ -391,7 +390,7 @@ fn parameters_that_make_no_question_are_refused() {
 
 #[test]
 fn more_records_than_were_stated_cannot_be_released() {
-    let statistic = LargestBallCounts::new(vec![1.0], 2, 3).unwrap();
+    let statistic = Issued::new(LargestBallCounts::new(vec![1.0], 2, 3).unwrap());
     let answer = |n| statistic.answer(&admitted(&DMatrix::zeros(2, n)), &mut Silent).unwrap().pick(0).unwrap();
     let mut tape = Draw::new(Streams::from_key([3; 32]), Replace);
     assert!(tape.laplace("test", &answer(3), (1, 5)).is_ok());

@@ -8,7 +8,7 @@ import pytest
 import dpmedian
 from conftest import EXTREMES, form_of, opened
 from contract.registry import STATISTIC_CASES, cloud
-from dpmedian._core import STATISTICS, Exact, Points, Statistic, Tape
+from dpmedian._core import STATISTICS, Exact, Points, Statistic, Tape, bound
 
 # If neighbors replace a record, the number of records is public, and no tape adds noise to it.
 CASES = pytest.mark.parametrize("kind", [kind for kind in STATISTIC_CASES if kind != "size"])
@@ -35,6 +35,24 @@ def records(rng: np.random.Generator, d: int) -> list[np.ndarray]:
 
 def test_every_statistic_is_registered():
     assert set(STATISTIC_CASES) == set(dict(STATISTICS))
+
+
+@pytest.mark.parametrize("kind", [kind for kind, case in STATISTIC_CASES.items() if case.bits is not None])
+def test_a_lattice_that_no_query_has_has_no_bound_either(kind):
+    case, at = STATISTIC_CASES[kind], np.zeros(2)
+    for made in (case.query, case.stated):
+        made(kind, at, 31)
+    for bits in (63, 2**40):
+        finer = case._replace(bits=bits)
+        for made in (finer.query, finer.stated):
+            with pytest.raises(ValueError, match="finer than"):
+                made(kind, at, 31)
+
+
+@pytest.mark.parametrize("sizes", [{"k": 2**63, "d": 2}, {"k": 2, "d": 2**63}, {"k": 0, "d": 2}])
+def test_absurd_numbers_of_clusters_and_dimensions_have_no_bound(sizes):
+    with pytest.raises(ValueError, match="no bound"):
+        bound("cluster gradients", **sizes, weights=[1.0, 0.5], bits=30)
 
 
 @CASES

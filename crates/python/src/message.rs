@@ -34,7 +34,7 @@ impl Message {
     /// A query, for other processes.
     #[staticmethod]
     fn query(statistic: &Bound<'_, Statistic>) -> PyResult<Self> {
-        made(message::Message::query(statistic.get().question()))
+        made(message::Message::query(statistic.get().query()))
     }
 
     /// The answer of this process to a query, which is the sum over its shards.
@@ -51,7 +51,7 @@ impl Message {
     /// The sum of the answers of all processes to a query of this one.
     #[staticmethod]
     fn answered(messages: Vec<PyRef<'_, Self>>, statistic: &Bound<'_, Statistic>) -> PyResult<Exact> {
-        let query = statistic.get().question();
+        let query = statistic.get().query();
         let answers: Result<Vec<_>, Error> = messages.iter().map(|message| message.0.answered(query)).collect();
         let answers = answers.map_err(raised)?;
         exact::Exact::sum(&answers.iter().collect::<Vec<_>>()).map(Exact).map_err(raised)

@@ -172,7 +172,7 @@ impl Points {
     /// The exact answer to a query, which only a tape can open.
     #[pyo3(signature = (statistic, pulse=None))]
     fn answer(&self, py: Python<'_>, statistic: &Bound<'_, Statistic>, pulse: Option<Py<PyAny>>) -> PyResult<Exact> {
-        let statistic = statistic.get().question();
+        let statistic = statistic.get().query();
         if let Some(dimension) = statistic.dimension() {
             check_dimension("the question", dimension, self.admitted.d())?;
         }

@@ -19,12 +19,12 @@ use dpmedian_core::statistics::{self, robust_step};
 /// A query about the records: a name and public parameters. The file of each statistic in the Rust core describes the
 /// statistic and its parameters.
 #[pyclass(frozen, module = "dpmedian._core")]
-pub(super) struct Statistic(Box<dyn statistics::Statistic>);
+pub(super) struct Statistic(statistics::Issued);
 
 impl Statistic {
     /// The query itself.
-    pub(super) fn question(&self) -> &dyn statistics::Statistic {
-        self.0.as_ref()
+    pub(super) fn query(&self) -> &statistics::Issued {
+        &self.0
     }
 }
 
@@ -133,7 +133,7 @@ impl Accumulator {
     #[new]
     #[pyo3(signature = (step, weighted=false))]
     fn new(step: &Bound<'_, Statistic>, weighted: bool) -> PyResult<Self> {
-        let step: &dyn Any = step.get().question();
+        let step: &dyn Any = &**step.get().query();
         let step: Option<&robust_step::RobustStep> = step.downcast_ref();
         let step = step.ok_or_else(|| PyValueError::new_err("only a robust step can be summed record by record"))?;
         Ok(Self(Mutex::new(robust_step::Accumulator::new(step.clone(), weighted))))

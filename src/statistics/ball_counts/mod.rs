@@ -23,7 +23,6 @@ use self::bands::Band;
 use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_radii};
 use crate::release::exact::Exact;
 use crate::release::sensitivity::Sensitivity;
-use crate::runtime::identity::Identity;
 use crate::runtime::points::Points;
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
@@ -34,7 +33,6 @@ pub const RECORDS_MAX: usize = (1 << 32) - 1;
 /// For each radius the sum of the m largest ball counts of n records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LargestBallCounts {
-    identity: Identity,
     radii: Vec<f64>,
     m: usize,
     n: usize,
@@ -46,7 +44,7 @@ impl LargestBallCounts {
         if n > RECORDS_MAX {
             return Err(BadParameter(format!("the balls of at most {RECORDS_MAX} records can be counted, got {n}")));
         }
-        Ok(Self { identity: Identity::fresh(), radii: checked_radii(radii)?, m, n })
+        Ok(Self { radii: checked_radii(radii)?, m, n })
     }
 
     /// The sensitivity of an entry.
@@ -56,8 +54,6 @@ impl LargestBallCounts {
 }
 
 impl Statistic for LargestBallCounts {
-    identified!();
-
     fn dimension(&self) -> Option<usize> {
         None
     }
