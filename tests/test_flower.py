@@ -403,7 +403,9 @@ def test_a_step_has_one_and_a_half_times_the_tracked_length(strategy, threshold)
     for number, (moved, release, pair) in enumerate(moves):
         assert np.allclose(moved, (1.0 - number / 8) * 1.5 * min(pair) * release.point)
     assert guesses[-1] == pytest.approx(5.0, rel=0.2)
-    assert made._step_plan(None, 256).parameters.threshold == (0.7 * guesses[-1] if threshold == "auto" else 0.0)
+    assert made._plans.step(None, 256, made._lengths).parameters.threshold == (
+        0.7 * guesses[-1] if threshold == "auto" else 0.0
+    )
     assert ledger.spent.rho == pytest.approx(8.0)
 
 
@@ -464,11 +466,10 @@ def test_a_step_with_long_noise_is_shorter():
     assert lengths.step(15.0) == pytest.approx(0.15)
 
 
-def test_momentum_repeats_a_share_of_the_last_movement(strategy):
-    """Updates are measured from the moved model: if the movement is right, the remaining steps have no common
-    direction.
-    """
-    made = strategy(aggregate="step", rho=2.0, momentum=0.5, step_length=1.0)
+@pytest.mark.parametrize("rate", [1.0, 0.25])
+def test_momentum_repeats_a_share_of_the_last_movement(strategy, rate):
+    """The velocity is v = m v + step, and the model moves by the rate times v, as in FedAvgM."""
+    made = strategy(aggregate="step", rho=2.0, momentum=0.5, step_length=1.0, server_learning_rate=rate)
     history = []
     made.start(
         Clients(large),
@@ -477,9 +478,33 @@ def test_momentum_repeats_a_share_of_the_last_movement(strategy):
         evaluate_fn=lambda _, arrays: history.append(arrays["weight"].numpy()),
     )
     first, second = (np.ravel(b.astype(float) - a) for a, b in itertools.pairwise(history))
-    length = np.linalg.norm(beginning()["weight"].numpy())
+    length = rate * np.linalg.norm(beginning()["weight"].numpy())
     assert np.allclose(first, length * made.releases[0].point, atol=1e-5)
     assert np.allclose(second, 0.5 * first + length * made.releases[1].point, atol=1e-5)
+
+
+def test_updates_are_measured_from_the_point_to_which_momentum_moves_the_model(strategy):
+    """In the second round, all clients send the point to which the model would move by its momentum alone."""
+    begun = beginning()["weight"].numpy()
+
+    def behaviour(node, arrays):
+        weight = arrays["weight"].numpy()
+        return large(node, arrays) if np.array_equal(weight, begun) else model(weight=weight + 0.5 * (weight - begun))
+
+    made = strategy(aggregate="step", rho=2.0, momentum=0.5, step_length=1.0, threshold=0.1, server_learning_rate=0.25)
+    made.start(Clients(behaviour), beginning(), num_rounds=2)
+    first, second = (release.coherence for release in made.releases)
+    assert first > 0.5
+    assert second < 0.1
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("d", [1, 1000, 10**7])
+def test_a_step_and_its_length_cost_no_more_than_the_round(strategy, neighbours, d):
+    """With an epsilon the rho depends on d, because the discretization of the noise has a share of delta."""
+    plans = strategy(rho=None, epsilon=0.1, delta=1e-9, neighbours=neighbours, aggregate="step")._plans
+    whole, made = plans.whole_step(CLIENTS, d).cost.rho, plans.step(CLIENTS, d, None)
+    assert (1.0 - 1e-8) * whole < plans.cost(made).rho <= whole
 
 
 def test_auto_takes_the_median_if_it_will_be_found_and_steps_otherwise(strategy):
@@ -507,7 +532,7 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
         grid = Clients(lambda node, arrays: None)
         made = strategy(fraction_train=0.5)
         list(made.configure_train(1, start(), ConfigRecord(), grid))
-        sizes.append(len(made._asked))
+        sizes.append(len(made._nodes))
     assert abs(sum(sizes) - 2000) < 190
     assert len(set(sizes)) > 1
 

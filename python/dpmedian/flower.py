@@ -21,22 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian.accounting import PrivacyCost
-from dpmedian.accounting.protection import relation_of
-from dpmedian.api import plan
 from dpmedian.dataset import Dataset
 from dpmedian.dataset.arriving import Arriving
 from dpmedian.dataset.reading import Reading
 from dpmedian.flower_limits import refuse_if_hopeless
 from dpmedian.flower_messages import arriving, flat, floating, measured, moved, updates
+from dpmedian.flower_plans import RoundPlans, rho_of_round
 from dpmedian.ledger import BudgetExceeded, Ledger
-from dpmedian.methods.contract import hopeless
-from dpmedian.parameters import whole
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release, ReleaseFailed
 from dpmedian.sources.weights import WHOLE_WEIGHT
 from dpmedian.step import Step
-from dpmedian.stepping import plan_step, taken_step
-from dpmedian.steps.lengths import LENGTHS_SHARE, Lengths
+from dpmedian.stepping import taken_step
+from dpmedian.steps.lengths import Lengths
 from dpmedian.warning import LikelyFailureWarning
 
 try:
@@ -55,9 +52,6 @@ _MOMENTUM = 0.5
 
 # The offset of the seeds for the noisy median length in simulations, so that they differ from those of the steps.
 _OTHER_SEED = 2**32
-
-# Parts of a budget are reduced by this relative amount, so that their rounded sum does not exceed the budget.
-_ROUNDING = 1e-9
 
 
 class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
@@ -103,13 +97,14 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         times the tracked median length of the updates, and less if the noise is large. A number is a share of the
         length of the first model (1 if that model is zero). With `rounds` the steps shrink evenly, to zero at the end.
     momentum : float
-        For steps: the share of the last movement that is repeated. Updates are measured from the point that the
-        repeated movement reaches.
+        For steps: this share of the last velocity is added to the step, and updates are measured from the point to
+        which the momentum alone would move the model.
     fraction_train : float
         The share of the connected nodes that take part in each round. Under "add_remove" each node is chosen with this
         probability, independently. The stated cost does not use this sampling.
     server_learning_rate : float
-        The factor by which the median, or the step, is multiplied before the model moves by it.
+        The factor by which the median, or the velocity of steps, is multiplied before the model moves by it. As in
+        FedAvgM, the velocity itself does not contain this factor.
     min_train_nodes, min_available_nodes, arrayrecord_key, configrecord_key
         As in `flwr.serverapp.strategy.FedAvg`.
     unit : str
@@ -159,22 +154,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         unit: str = "client",
         seed: int | None = None,
     ) -> None:
-        if rounds is None and ledger is not None and (rho, epsilon, delta) == (None, None, None):
-            raise ValueError(
-                "a ledger is the budget of all rounds: pass their number, rounds=..., or the budget of one "
-                "round, rho=..."
-            )
-        if rounds is not None:
-            if ledger is None or (rho, epsilon, delta) != (None, None, None):
-                raise ValueError(
-                    f"rounds = {rounds} shares what a ledger has left: pass it with ledger= and without rho, epsilon "
-                    "and delta"
-                )
-            if whole("rounds", rounds) < 1:
-                raise ValueError(f"rounds must be at least 1, got {rounds}")
-            rho = ledger.split(rounds)
-            if rho == 0.0:
-                raise ValueError("nothing is left in the ledger that rounds could share")
+        rho = rho_of_round(ledger, rounds, rho, epsilon, delta)
         if not 0.0 < fraction_train <= 1.0:
             raise ValueError(f"fraction_train must lie in (0, 1], got {fraction_train}")
         if not math.isfinite(server_learning_rate) or server_learning_rate <= 0.0:
@@ -204,44 +184,29 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self.ledger, self.neighbours, self.unit, self.clients, self.seed = ledger, neighbours, unit, clients, seed
         self.server_learning_rate = server_learning_rate
         self.aggregate, self.threshold, self.step_length, self.momentum = aggregate, threshold, step_length, momentum
+        tracked = "auto" in (threshold, step_length)
+        self._plans = RoundPlans(
+            rho, epsilon, delta, radius, neighbours, unit, clients, aggregate, threshold, tracked=tracked
+        )
         self.releases: list[Release | ReleaseFailed] = []
         self._model: ArrayRecord | None = None
-        self._asked: list[int] | None = None
+        self._nodes: list[int] | None = None
         self._first_length: float | None = None
         self._velocity: NDArray[np.float64] | None = None
         self._lengths: Lengths | None = None
         self._followed: list[Step] = []
         self._rounds = rounds
         # This raises if arguments are wrong.
-        self._median_plan(2 if clients is None and self._public_number else clients, 1)
-        self._step_plan(2, 1)
-
-    @property
-    def _public_number(self) -> bool:
-        """Whether the number of clients is public."""
-        return relation_of(self.neighbours).size_is_public
-
-    @property
-    def _tracked(self) -> bool:
-        """Whether a noisy number per round tracks the median length of the updates."""
-        return "auto" in (self.threshold, self.step_length)
+        self._plans.median(2 if clients is None and self._plans.public_number else clients, 1)
+        self._plans.step(2, 1, None)
 
     def signal_to_noise(self, parameters: int) -> float:
         """The signal n sqrt(rho/d) for a model with this many parameters and the guessed number of clients."""
-        if self.clients is None:
-            raise ValueError("clients is not given, so n sqrt(rho/d) is not known")
-        return self.clients * math.sqrt(self._median_plan(self.clients, parameters).cost.rho / parameters)
+        return self._plans.signal_to_noise(parameters)
 
     def method(self, parameters: int, clients: int | None = None) -> str:
         """Whether a model of this size moves by a "median" or a "step", with this or the guessed number of clients."""
-        if self.aggregate != "auto":
-            return self.aggregate
-        n = self.clients if clients is None else clients
-        if n is None:
-            return "step"
-        made = self._median_plan(n, parameters)
-        enough = made.prediction.failure <= made.parameters.failure_probability
-        return "median" if enough and hopeless(made.calibrated, made.parameters) is None else "step"
+        return self._plans.method(parameters, clients)
 
     @property
     def cost(self) -> PrivacyCost | None:
@@ -253,20 +218,20 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         """Log the configuration."""
         log(INFO, "\t├──> Private geometric median of the updates:")
         log(INFO, "\t│\t├── Neighbours: %s, the unit is a %s", self.neighbours, self.unit)
-        log(INFO, "\t│\t└── Budget of a round: %s", self._whole_step_plan(2, 1).parameters.budget)
+        log(INFO, "\t│\t└── Budget of a round: %s", self._plans.whole_step(2, 1).parameters.budget)
         super().summary()
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Choose clients for training: none if the ledger cannot pay. Raise an error if a release would be useless."""
-        self._model, self._asked = arrays, None
+        self._model, self._nodes = arrays, None
         nodes = self._choose(grid)
         start = flat(arrays)
         if self._first_length is None:
             self._first_length = float(np.linalg.norm(start)) or 1.0
-            self._lengths = Lengths(self._first_length) if self._tracked else None
-        made = self._plan_of(nodes, start.size)
+            self._lengths = Lengths(self._first_length) if self._plans.tracked else None
+        made = self._plans.of_round(len(nodes), start.size, self._lengths)
         if made.method != "robust_step":
             budget = {"rho": self.rho, "epsilon": self.epsilon, "delta": self.delta}
             refuse_if_hopeless(made, radius=self.radius, neighbours=self.neighbours, **budget)
@@ -279,12 +244,12 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             )
         if self.ledger is not None:
             try:
-                self.ledger.check(self._cost_of(made))
+                self.ledger.check(self._plans.cost(made))
             except BudgetExceeded as refused:
                 log(WARNING, "configure_train: nobody is asked, the model stays as it is: %s", refused)
                 return []
-        self._asked = nodes
-        log(INFO, "configure_train: asked %s nodes", len(nodes) if self._public_number else "the chosen")
+        self._nodes = nodes
+        log(INFO, "configure_train: asked %s nodes", len(nodes) if self._plans.public_number else "the chosen")
         config["server-round"] = server_round
         record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
         return self._construct_messages(record, nodes, MessageType.TRAIN)  # type: ignore[no-any-return, unused-ignore]
@@ -293,11 +258,11 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Return the model moved by the private median or by the step, or the unchanged model if the release fails."""
-        model, asked = self._model, self._asked
-        if model is None or asked is None:  # The ledger cannot pay for this round.
+        model, nodes = self._model, self._nodes
+        if model is None or nodes is None:  # The ledger cannot pay for this round.
             return None, None
         start = flat(model)
-        made = self._plan_of(asked, start.size)
+        made = self._plans.of_round(len(nodes), start.size, self._lengths)
         options: dict[str, Any] = {
             "ledger": self.ledger,
             "seed": None if self.seed is None else self.seed + server_round,
@@ -309,9 +274,9 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
                 release: Release
                 if made.method == "robust_step":
                     left = self._left(server_round)
-                    release, movement = self._stepped(made, replies, model, start, asked, left, options)
+                    release, movement = self._stepped(made, replies, model, start, nodes, left, options)
                 else:
-                    rows = updates(replies, model, start, asked, only_there=not self._public_number)
+                    rows = updates(replies, model, start, nodes, only_there=not self._plans.public_number)
                     release = self._median(made, rows, options)
                     self.releases.append(release)
                     movement = release.point
@@ -338,16 +303,19 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         replies: Iterable[Message],
         model: ArrayRecord,
         start: NDArray[np.float64],
-        asked: list[int],
+        nodes: list[int],
         left: float,
         options: dict[str, Any],
     ) -> tuple[Step, NDArray[np.float64]]:
-        """The step of a round and its movement. Each reply is read once and added to a single sum."""
+        """The step of a round and the velocity. Each reply is read once and added to a single sum.
+
+        Updates are measured from the point to which the model would move by its momentum alone.
+        """
         again = None if self._velocity is None or self.momentum == 0.0 else self.momentum * self._velocity
         single = all(array.numpy().dtype == np.float32 for array in model.values() if floating(array))
-        center = start if again is None else start + again
-        public = len(asked) if self._public_number else None
-        sent, lengths = arriving(replies, model, asked), list[float]()
+        center = start if again is None else start + self.server_learning_rate * again
+        public = len(nodes) if self._plans.public_number else None
+        sent, lengths = arriving(replies, model, nodes), list[float]()
         if self._lengths is not None:
             sent = measured(sent, center, lengths, self._lengths.shortening if self.threshold == "auto" else None)
         records = Arriving(sent, start.size, public, self.unit)
@@ -358,13 +326,13 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             **options,
         )
         self.releases.append(step)
-        self._follow(lengths, step.size if public is None else public, options)
+        self._follow(lengths, step.size if public is None else public, start.size, options)
         length = left * self._whole_length(step.noise_std * math.sqrt(start.size))
         movement = length * step.point if again is None else again + length * step.point
         self._velocity = movement if self.momentum > 0.0 else None
         return step, movement
 
-    def _follow(self, lengths: list[float], size: int | None, options: dict[str, Any]) -> None:
+    def _follow(self, lengths: list[float], size: int | None, d: int, options: dict[str, Any]) -> None:
         """Track the median length of the updates by a robust step in one dimension from the public guess."""
         if self._lengths is None or size is None or size < 2:
             return
@@ -376,9 +344,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             "name": f"{options['name']}, length",
         }
         try:
-            found = taken_step(
-                self._lengths_plan(size), Dataset(records, Reading(unit=self.unit)), [self._lengths.guess], **options
-            )
+            made, data = self._plans.lengths(size, d), Dataset(records, Reading(unit=self.unit))
+            found = taken_step(made, data, [self._lengths.guess], **options)
         except BudgetExceeded as refused:  # Another release has spent the budget since the round began.
             log(WARNING, "aggregate_train: the threshold stays as it is: %s", refused)
             return
@@ -395,59 +362,9 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         """The share of rounds that is left, including this round, or 1 if the number of rounds is not known."""
         return 1.0 if self._rounds is None else max(1.0 - (server_round - 1) / self._rounds, 0.0)
 
-    def _plan_of(self, asked: list[int], d: int) -> Plan:
-        n = len(asked) if self._public_number else self.clients
-        return self._step_plan(n, d) if self.method(d, n) == "step" else self._median_plan(n, d)
-
-    def _cost_of(self, made: Plan) -> PrivacyCost:
-        """The cost of a round: its release, and for steps the number that tracks the median length."""
-        if made.method != "robust_step" or self._lengths is None:
-            return made.cost
-        return made.cost + self._lengths_plan(made.n).cost
-
-    def _whole_step_plan(self, n: int | None, d: int) -> Plan:
-        """The plan of a step with the whole budget of a round."""
-        return plan_step(
-            n if self._public_number else None,
-            d,
-            0.0 if isinstance(self.threshold, str) else self.threshold,
-            rho=self.rho,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighbours=self.neighbours,
-            unit=self.unit,
-        )
-
-    def _step_plan(self, n: int | None, d: int) -> Plan:
-        whole = self._whole_step_plan(n, d)
-        if not self._tracked:
-            return whole
-        threshold = 0.0 if self._lengths is None else self._lengths.threshold
-        if not isinstance(self.threshold, str):
-            threshold = self.threshold
-        rho = (1.0 - LENGTHS_SHARE) * whole.cost.rho
-        return plan_step(whole.parameters.n, d, threshold, rho=rho, neighbours=self.neighbours, unit=self.unit)
-
-    def _lengths_plan(self, size: int | None) -> Plan:
-        """The plan of the number that tracks the median length. Its cost does not depend on the number of clients."""
-        rho = (1.0 - _ROUNDING) * LENGTHS_SHARE * self._whole_step_plan(2, 1).cost.rho
-        return plan_step(2 if size is None else size, 1, rho=rho, neighbours=self.neighbours, unit=self.unit)
-
-    def _median_plan(self, n: int | None, d: int) -> Plan:
-        return plan(
-            n,
-            d,
-            rho=self.rho,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            radius=self.radius,
-            neighbours=self.neighbours,
-            unit=self.unit,
-        )
-
     def _choose(self, grid: Grid) -> list[int]:
         """The nodes of a round. If a neighbor has one client more, each node must be chosen independently."""
-        if self._public_number:
+        if self._plans.public_number:
             wanted = max(int(len(list(grid.get_node_ids())) * self.fraction_train), self.min_train_nodes)
             return sorted(sample_nodes(grid, self.min_available_nodes, wanted)[0])
         _, nodes = sample_nodes(grid, self.min_available_nodes, 1)

@@ -46,9 +46,9 @@ def floating(array: Array) -> bool:
     return np.dtype(array.dtype).kind == "f"
 
 
-def arriving(replies: Iterable[Message], model: ArrayRecord, asked: list[int]) -> Iterator[tuple[Parts | None, int]]:
+def arriving(replies: Iterable[Message], model: ArrayRecord, nodes: list[int]) -> Iterator[tuple[Parts | None, int]]:
     """The layers of each client of the round, from its first reply with the names and shapes of the model."""
-    waiting = set(asked)
+    waiting = set(nodes)
     for message in replies:
         node = message.metadata.src_node_id
         sent = layers(message, model) if node in waiting else None
@@ -99,14 +99,14 @@ def _chunks(parts: Iterable[Vector], center: NDArray[np.float64]) -> Iterator[tu
 
 
 def updates(
-    replies: Iterable[Message], model: ArrayRecord, start: NDArray[np.float64], asked: list[int], *, only_there: bool
+    replies: Iterable[Message], model: ArrayRecord, start: NDArray[np.float64], nodes: list[int], *, only_there: bool
 ) -> NDArray[np.float64]:
     """One row for each client: its update, from its first reply only.
 
     A client without a valid reply has no row, or a row of zeros.
     """
     rows: dict[int, NDArray[np.float64]] = {}
-    chosen = set(asked)
+    chosen = set(nodes)
     for message in replies:
         node = message.metadata.src_node_id
         parts = None if node in rows or node not in chosen else layers(message, model)
@@ -119,7 +119,7 @@ def updates(
     if only_there:
         return np.array([rows[node] for node in sorted(rows)]).reshape(len(rows), start.size)
     zero = np.zeros_like(start)
-    return np.array([rows.get(node, zero) for node in asked])
+    return np.array([rows.get(node, zero) for node in nodes])
 
 
 def flat(arrays: ArrayRecord) -> NDArray[np.float64]:

@@ -1204,8 +1204,8 @@ FLOWER = [
     Mutant(
         "no release where nobody was asked",
         f"{PACKAGE}/flower.py",
-        "if model is None or asked is None:",
-        "if model is None or not asked:",
+        "if model is None or nodes is None:",
+        "if model is None or not nodes:",
         f"pytest {FLOWER_TESTS}::test_nobody_to_ask_is_a_release_too",
     ),
     Mutant(
@@ -1233,7 +1233,7 @@ FLOWER = [
         "what clients report is shown",
         f"{PACKAGE}/flower.py",
         'shown: dict[str, int | float | list[int] | list[float]] = {"failed": float(release is None)}',
-        'shown: dict[str, int | float | list[int] | list[float]] = {"failed": 0.0, "replies": float(len(self._asked))}',
+        'shown: dict[str, int | float | list[int] | list[float]] = {"failed": 0.0, "replies": float(len(self._nodes))}',
         f"pytest {FLOWER_TESTS}::test_what_clients_report_is_not_aggregated",
     ),
 ]
