@@ -37,7 +37,7 @@ def _number(text: str) -> float | int:
 def digest_of(record: Mapping[str, Any]) -> str:
     """Return the SHA-256 digest of all content of a record except the entries in `APART`.
 
-    Of a trace, the digest covers only the hash of its queries. So the queries can be removed from a record without
+    Only the hash of the queries of a trace is part of the content. So the queries can be removed from a record without
     changing its digest.
     """
     content = {name: value for name, value in record.items() if name not in APART}
@@ -63,7 +63,7 @@ def parse_object(text: str | bytes | bytearray, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
-        raise ValueError(f"{what}: it is not JSON of a sensible depth, because it is nested too deeply") from None
+        raise ValueError(f"{what}: it is not JSON of a sensible depth") from None
     except ValueError as error:
         remedy = (
             "; pass the text of a JSON object, such as open(path).read(). dpmedian.verify also accepts the path of a "

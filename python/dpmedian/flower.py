@@ -47,10 +47,10 @@ except ImportError as error:
 
 __all__ = ["PrivateGeometricMedian"]
 
-# The share of each movement that is repeated. `benches/federated.py` prints how well training works with it.
+# The share of each movement that is repeated. `benches/federated.py` prints how well training works with this share.
 _MOMENTUM = 0.5
 
-# The offset of the seeds for the noisy median length in simulations, so that they differ from those of the steps.
+# In simulations this number is added to the seeds of the noisy median length, to differ from the seeds of the steps.
 _OTHER_SEED = 2**32
 
 
@@ -64,8 +64,8 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     **Two ways to aggregate.** Let n be the number of clients in a round and rho its budget. If the signal n sqrt(rho/d)
     is several tens, the model moves by the private median of the updates. Otherwise it moves by a private robust step,
     the mean of the unit vectors of the updates. The noise of a step averages out over rounds, so models with millions
-    of parameters can be trained. The coherence c is the length of the mean unit vector of the honest updates; every
-    round estimates it. A step moves toward the honest mean if the share of hostile clients is below c/(1 + c).
+    of parameters can be trained. The coherence c is the length of the mean unit vector of the honest updates, which
+    every round estimates. A step moves toward the honest mean if the share of hostile clients is below c/(1 + c).
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
             try:
                 self.ledger.check(self._plans.cost(made))
             except BudgetExceeded as refused:
-                log(WARNING, "configure_train: nobody is asked, the model stays as it is: %s", refused)
+                log(WARNING, "configure_train: no client trains, and the model stays as it is: %s", refused)
                 return []
         self._nodes = nodes
         log(INFO, "configure_train: asked %s nodes", len(nodes) if self._plans.public_number else "the chosen")

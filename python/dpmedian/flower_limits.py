@@ -22,9 +22,9 @@ def refuse_if_hopeless(made: Plan, **arguments: Any) -> None:
         n, d, rho = made.n or 0, made.d, made.cost.rho  # A refused plan has a number of clients.
         try:
             least = required_n(d, excess=_USEFUL_EXCESS, **arguments)
-            needed = f"{least:,} clients a round would do (dpmedian.required_n, excess {_USEFUL_EXCESS:g})"
+            needed = f"{least:,} clients a round would suffice (dpmedian.required_n, excess {_USEFUL_EXCESS:g})"
         except ValueError:
-            needed = "no number of clients would do for a median"
+            needed = "no number of clients would suffice for a median"
         raise ValueError(
             f"{n:,} clients a round are too few for the median of {d:,} parameters at rho = {rho:.3g} a round: "
             f"n sqrt(rho/d) = {n * math.sqrt(rho / d):.2g}. Take steps instead of medians, aggregate='step' or "

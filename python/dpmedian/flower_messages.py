@@ -80,7 +80,7 @@ def measured(
 
 
 def _shortened(parts: Parts, center: NDArray[np.float64], factor: float) -> Parts:
-    """A record with its differences from the center multiplied by a factor; a value that is not finite stays so."""
+    """A record whose differences from the center are multiplied by a factor. Values that are not finite stay so."""
     result = [part.copy() for part in parts]
     with np.errstate(all="ignore"):
         for values, middle in _chunks(result, center):

@@ -354,7 +354,7 @@ def _location(value: ArrayLike, name: str, points: Floats) -> NDArray[np.float64
         raise ValueError(f"{name} must have shape ({points.shape[1]},), got shape {location.shape}")
     if not np.isfinite(location).all():
         raise ValueError(f"{name} must be finite, got {location}")
-    # Clamped like the points, so that no difference of two coordinates overflows.
+    # The location is clamped like the points, so that no difference of two coordinates overflows.
     return np.clip(location, -(2.0**1000), 2.0**1000)
 
 

@@ -83,7 +83,7 @@ class PublicParameters:
     Records are divided by the scales. `center` is stored undivided, and `origin` is the divided center.
     """
     size_noise: float = 0.0
-    """The standard deviation of n, if n is a released noisy number."""
+    """The standard deviation of the noise of n, if n is a released noisy number."""
     inference: bool = True
     lone_delta: float | None = None
     clusters: int | None = None

@@ -17,7 +17,8 @@ _WIDTH = 32
 
 
 class Progress:
-    """Counts the planned passes over the data. The callback of a kernel reports the finished fraction of its own pass.
+    """A count of the planned passes over the data. The callback of a kernel reports the finished fraction of its own
+    pass.
 
     As a context manager it reports 0 at the beginning, and 1 at the end of a run that succeeded. The reported number
     never decreases.

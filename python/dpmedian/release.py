@@ -160,7 +160,7 @@ class Release(Shown, Recorded):
         return self.cost.unit
 
     def axes(self) -> Axes:
-        """The directions in which the data extend most, if they stand out of the noise. They cost nothing.
+        """The directions in which the data extend most, if they stand out of the noise. This computation costs nothing.
 
         With public scales, the directions are those of the divided columns.
 
@@ -178,7 +178,8 @@ class Release(Shown, Recorded):
         return axes_of(self._directed())
 
     def shape(self) -> Shape:
-        """The relative standard deviations of the data, if the population is elliptical. They cost nothing.
+        """The relative standard deviations of the data, if the population is elliptical. This computation costs
+        nothing.
 
         Returns
         -------

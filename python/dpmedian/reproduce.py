@@ -51,7 +51,7 @@ PUBLISHED: dict[tuple[str, float], dict[float, float]] = {
 
 @dataclass(frozen=True)
 class Curve:
-    """A method with a profile, and how it is drawn."""
+    """A method with a profile, and the color of its curve."""
 
     method: str
     profile: str
@@ -220,8 +220,8 @@ def table(experiment: Experiment, runs: Sequence[Run]) -> str:
 
 
 def draw(experiment: Experiment, runs: Sequence[Run], path: Path) -> None:
-    """Draw the loss ratio against R on log axes, with median and quartiles, one column per epsilon; needs the extra
-    `plot`.
+    """Draw the loss ratio against R on log axes, with median and quartiles, one column per epsilon. This needs the
+    extra `plot`.
     """
     try:
         from matplotlib.figure import Figure
@@ -229,7 +229,7 @@ def draw(experiment: Experiment, runs: Sequence[Run], path: Path) -> None:
         raise ImportError("a picture needs matplotlib: pip install 'dpmedian[plot]'; the CSV is written") from error
     columns = len(experiment.epsilons)
     figure = Figure(figsize=(5.2 * columns, 6.4), layout="constrained")
-    # The same runs twice: as the paper draws them, and as excess, which shows small differences from 1.
+    # The runs are drawn twice: as loss ratio, like in the paper, and as excess, which shows small differences from 1.
     rows: Any = figure.subplots(2, columns, sharex=True, sharey="row", squeeze=False)
     for panels, subtracted in zip(rows, (0.0, 1.0), strict=True):
         for panel, epsilon in zip(panels, experiment.epsilons, strict=True):

@@ -40,7 +40,7 @@ __all__ = [
 # Larger budgets are probably mistakes. With epsilon = 20 an event may become e^20 times as likely, and with delta =
 # 0.01 one of a hundred records may be shown.
 _WEAK_EPSILON, _WEAK_DELTA = 20.0, 0.01
-# Two sums of the same costs differ by less than this, relative to themselves.
+# The quotient of two sums of the same costs is at most this number.
 _ROUNDING = 1.0 + 1e-9
 
 Value = TypeVar("Value")
@@ -124,7 +124,7 @@ class Session:
         """Mark how the block ended. An exception in the block is passed on."""
         self._state = "closed"
         if isinstance(error, ReleaseFailed) and error is not self._failure:
-            # Another release failed in this block. The cost of its part that ran says nothing about this session.
+            # The failure belongs to another release, so its `ran` says nothing about the cost of this session.
             kind, error = RuntimeError, RuntimeError("another release failed in the block of this session")
         self._spending.__exit__(kind, error, traceback)
 

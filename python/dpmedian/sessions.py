@@ -416,5 +416,5 @@ def session(
 
 
 def _part(rho: float) -> float:
-    """Return the cost to which noise is calibrated. It is reduced so that parts fit the budget despite rounding."""
+    """Return the cost to which noise is calibrated, which is reduced so that parts fit the budget despite rounding."""
     return positive("rho", rho) * (1.0 - _ROUNDING)

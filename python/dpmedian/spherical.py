@@ -59,7 +59,7 @@ def kilometers(degrees: float) -> float:
 def west_of(longitudes: NDArray[np.float64]) -> float:
     """The longitude at which a map of some points begins: the middle of the widest gap between their longitudes.
 
-    It is between -360 and 0 degrees, so that the middle of the map has its usual longitude.
+    The result is between -360 and 0 degrees, so that the middle of the map has its usual longitude.
     """
     around = np.sort(np.remainder(longitudes, 360.0))
     gaps = np.diff(around, append=around[0] + 360.0)

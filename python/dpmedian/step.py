@@ -15,9 +15,9 @@ class Step(Release):
 
     `point` is this mean. Without noise its length is at most 1. The noise has the standard deviation `noise_std` in
     every coordinate. Multiply `point` by a public step length to make a step. `coherence` is an estimate of the length
-    of the mean without the noise. It is 1 if all records lie in one direction, and 0 if their directions cancel or if
-    the noise hides the mean. `coherence_interval` contains the true length in 19 of 20 runs. `size` is the noisy number
-    of records, or None if the sum was divided by a public number.
+    of the mean without the noise. The coherence is 1 if all records lie in one direction, and 0 if their directions
+    cancel or if the noise hides the mean. `coherence_interval` contains the true length in 19 of 20 runs. `size` is the
+    noisy number of records, or None if the sum was divided by a public number.
     """
 
     coherence: float = 0.0

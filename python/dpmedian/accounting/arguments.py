@@ -36,8 +36,8 @@ def _number(name: str, value: object, accepted: str, down: bool) -> float:
         return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {accepted}, got {value!r} of type {type(value).__name__}")
-    # NumPy converts its integers to doubles before a comparison, so they are converted to Python's integers, which are
-    # compared exactly.
+    # NumPy would convert its integers to doubles before a comparison. So its integers are converted to Python's
+    # integers, which are compared exactly.
     exact: Any = value
     if isinstance(value, Integral):
         exact = int(value)
@@ -46,14 +46,14 @@ def _number(name: str, value: object, accepted: str, down: bool) -> float:
     try:
         number = float(exact)
     except OverflowError:
-        return math.inf  # The caller refuses it, because it is not finite.
+        return math.inf  # The caller refuses infinity.
     if down:
         return math.nextafter(number, -math.inf) if number > exact else number
     return math.nextafter(number, math.inf) if number < exact else number
 
 
 def within(name: str, value: object, accepted: str, test: Callable[[float], bool], *, down: bool = False) -> float:
-    """A finite number that passes the test, or an error that says what is accepted."""
+    """Return a finite number that passes the test, or raise an error that names the accepted values."""
     number = _number(name, value, accepted, down)
     if not (math.isfinite(number) and test(number)):
         raise ValueError(f"{name} must be {accepted}, got {value!r}")
@@ -76,7 +76,7 @@ def probability(name: str, value: object, *, down: bool = False) -> float:
 
 
 def require_encodable(name: str, text: str) -> None:
-    """Raise an error if a text has a lone surrogate, because it cannot be written to a file or a terminal."""
+    """Raise an error if a text has a lone surrogate, because such a text cannot be written to a file or a terminal."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -100,7 +100,7 @@ def whole(name: str, value: object) -> int:
 
 
 def usable_delta(delta: float) -> float:
-    """A delta at which an epsilon can be computed, rounded down to a double, or an error."""
+    """Return a delta, rounded down to a double, or raise an error if no epsilon can be computed at this delta."""
     found = probability("delta", delta, down=True)
     if 0.0 < found < DELTA_LIMIT:
         raise ValueError(f"delta must be 0 or at least {DELTA_LIMIT:g}, got {delta!r}")

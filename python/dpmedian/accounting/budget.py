@@ -92,7 +92,7 @@ class Budget:
             spent, allowed = cost.delta_at(self.epsilon * grown), delta
         if allowed == 0.0:
             return -math.inf if spent == 0.0 else math.inf
-        # A quotient of doubles is rounded to 1 only if they are equal, so the sign of the logarithm is exact.
+        # The quotient is rounded to 1 only if the two doubles are equal, so the sign of the logarithm is exact.
         quotient = spent / allowed
         return math.log(quotient) if quotient > 0.0 else -math.inf
 

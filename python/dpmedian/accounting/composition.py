@@ -11,8 +11,8 @@ __all__ = ["composed_delta"]
 
 
 def composed_delta(mu_squared: float, discretization: float, losses: Losses, epsilon: float) -> float:
-    """The delta of Gaussian releases together with other releases, by the exact formula, plus the discretization of the
-    noise.
+    """The delta of Gaussian releases and other releases together. It is exact for continuous noise, and a term is added
+    for the discretization of the noise.
 
     The other releases are given by their losses.
     """

@@ -61,6 +61,7 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
     def excess(epsilon: float) -> float:
         return math.log(max(concentrated_delta(rho, epsilon) * DELTA_MARGIN, DELTA_FLOOR) / delta)
 
-    # The closed form of Bun and Steinke is never below the best conversion. The factor covers the rounding margin.
+    # The search can start at the epsilon of Bun and Steinke's closed form, which is never below that of the best
+    # conversion. The factor covers the rounding margin.
     high = 1.001 * (rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta)))
     return 0.0 if excess(0.0) <= 0.0 else border(excess, good=high, bad=0.0, relative=1e-11)

@@ -9,10 +9,10 @@ exact if a closed form exists. `PrivacyCost.delta_at` computes the smallest of t
 * Discretization. The noise is a discrete Gaussian. The total variation distance between this noise and a Gaussian that
   is rounded to integers is at most 1/(40 sigma^2) per coordinate (1/(19 sigma^2) if sigma is below 7). Replacing one
   noise by the other for both data sets adds (1 + e^epsilon) times the sum of these distances to delta.
-* Pure and bounded-range releases. Each is replaced by a privacy loss with finitely many values, which dominates the
-  true loss. If w is the probability of the value l of their sum, delta(epsilon) = sum of w delta_mu(epsilon - l).
-  An epsilon0-DP release has the losses of randomized response, +epsilon0 and -epsilon0. A release of bounded range eta
-  has losses between -eta and eta with the density e^(l/2)/(4 sinh(eta/2)), which are moved to finitely many points.
+* Pure and bounded-range releases. Each release is replaced by a privacy loss with finitely many values, which dominates
+  the true loss. If the sum of the losses has the value l with probability w, delta(epsilon) is the sum of w
+  delta_mu(epsilon - l). An epsilon0-DP release has the losses of randomized response, +epsilon0 and -epsilon0. For a
+  bounded range eta the losses have the density e^(l/2)/(4 sinh(eta/2)) on [-eta, eta], moved to finitely many points.
 * Zero-concentration. All releases together have rho = mu^2/2 + sum epsilon tanh(epsilon/2) + sum eta^2/8, also with
   discrete noise. Then delta(epsilon) = min over a > 1 of exp((a - 1)(a rho - epsilon))/(a - 1) * (1 - 1/a)^a (Canonne,
   Kamath, Steinke 2020).
@@ -39,7 +39,7 @@ from dpmedian.documented import documented
 
 __all__ = ["PrivacyCost"]
 
-# The field names of version 0.1.0. Its files can still be read.
+# The field names of version 0.1.0. Files with these names can still be read.
 _FORMER_NAMES = {"pure": "pure_epsilons", "ranges": "bounded_ranges", "slack": "discretization"}
 
 
@@ -66,7 +66,7 @@ class PrivacyCost:
     eta.
     """
     delta0: float = 0.0
-    """The probability of the events on which nothing is guaranteed."""
+    """The probability of an event in which nothing is guaranteed."""
     epsilon: float | None = None
     """The epsilon that was requested, or None."""
     delta: float | None = None
@@ -117,8 +117,8 @@ class PrivacyCost:
         sigma = within("sigma", sigma, accepted, lambda x: x >= 1.0, down=True)
         coordinates = whole("coordinates", coordinates)
         releases = whole("releases", releases)
-        # accounting.md proves 40 for sigma between 7 and 2^50, which covers all releases of this package, and 19 for
-        # smaller sigma.
+        # accounting.md proves the bound with 40 if sigma lies between 7 and 2^50, as in all releases of this package,
+        # and with 19 if sigma is smaller.
         share = 40.0 if sigma >= 7.0 else 19.0
         ratio = up(sensitivity / sigma)
         return cls(
@@ -212,8 +212,8 @@ class PrivacyCost:
         Returns
         -------
         PrivacyCost
-            A cost with k^2 mu^2, k epsilon and k eta for every release, and the same discretization. For k > 1 it has
-            no requested pair.
+            A cost with k^2 mu^2, k epsilon and k eta for every release, and the same discretization. For k > 1 this
+            cost has no requested pair.
 
         Raises
         ------
@@ -257,7 +257,7 @@ class PrivacyCost:
         Raises
         ------
         ValueError
-            If there is a `delta0`. From "replace" to "add_remove", because it may reveal the number of records.
+            If there is a `delta0`. From "replace" to "add_remove", because a release may reveal the number of records.
         """
         if neighbours_of(neighbours) == self.neighbours:
             return self
@@ -269,7 +269,7 @@ class PrivacyCost:
         return replace(self.for_group(2), neighbours="replace")
 
     def per_record(self) -> PrivacyCost:
-        """The cost for one record instead of one unit, under "add_remove". It is the cost for two units.
+        """The cost for one record instead of one unit, under "add_remove". This is the cost for two units.
 
         A row that is added to a unit or removed from a unit changes the contribution of the unit. This has the effect
         of removing one unit and adding another. A ValueError is raised if there is a `delta0`, and under "replace",
@@ -353,7 +353,7 @@ class PrivacyCost:
             left = (delta - self.delta0) / (1.0 - self.delta0)
             if left < DELTA_LIMIT:
                 return math.inf
-            # The closed form of Bun and Steinke is never below the best conversion.
+            # This closed form of Bun and Steinke is never below the epsilon of the best conversion.
             high = self.rho + 2.0 * math.sqrt(self.rho * math.log(1.0 / left))
             while self.delta_at(high) > delta:
                 low, high = high, 2.0 * high

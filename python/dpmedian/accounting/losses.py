@@ -1,8 +1,8 @@
 """The privacy losses of pure and bounded-range releases: distributions on finitely many values that dominate the true
 losses.
 
-Losses and their probabilities are rounded up. Delta increases with both, so a computed delta is never too small.
-Proofs: accounting.md.
+Losses and their probabilities are rounded up. A computed delta is never too small, because delta increases with the
+losses and with the probabilities. Proofs: accounting.md.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def _pure_losses(epsilon: float) -> Losses:
 def _range_losses(eta: float) -> Losses:
     """The loss with density e^(l/2)/(4 sinh(eta/2)) on [-eta, eta], moved to evenly spaced points.
 
-    The mass between two neighboring points is divided between the two points such that the totals under both hypotheses
-    stay the same. The result is the trapezoidal rule, normalized to sum 1. If the points would be too close for
-    doubles, the release counts as eta-DP, which is also a valid bound.
+    The mass between two neighboring points is divided between the two points so that the totals under both
+    distributions stay the same. The result is the trapezoidal rule, normalized to sum 1. If the points would be too
+    close for doubles, the release counts as eta-DP, which is also a valid bound.
     """
     if eta < LEAST:
         return _pure_losses(eta)
@@ -70,10 +70,10 @@ def _range_losses(eta: float) -> Losses:
 def _compose(one: Losses, other: Losses) -> Losses:
     """Add the losses of independent releases. If there are too many values, move them to evenly spaced points.
 
-    A value between two points is divided between the two points such that the totals under both hypotheses stay the
-    same. The original pair of distributions is a post-processing of the new pair (it forgets which of the two points
-    was taken), so the new pair dominates the original. Sums of losses are rounded up. The points are doubles, so moving
-    adds no rounding error.
+    The mass of a value between two points is divided between the two points so that the totals under both distributions
+    stay the same. The original pair of distributions is a post-processing of the new pair (it forgets which of the two
+    points was taken), so the new pair dominates the original. Sums of losses are rounded up. The points are doubles, so
+    moving adds no rounding error.
     """
     losses = tuple((_add_up(loss, more), weight * times) for loss, weight in one for more, times in other)
     if len(losses) <= _LOSS_INTERVALS + 1:

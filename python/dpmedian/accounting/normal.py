@@ -18,7 +18,7 @@ DELTA_MARGIN = 1.0 + 1e-10
 # a delta.
 DELTA_FLOOR = 1e-299
 
-# The inverse of the normal distribution function is computed with a relative error below 1e-13 (tested as well).
+# The inverse of the normal distribution function is computed with a relative error below 1e-13, as another test shows.
 _QUANTILE_MARGIN = 1.0 + 1e-12
 
 _ROOT_TWO = math.sqrt(2.0)
@@ -39,7 +39,7 @@ _QUADRATURE = tuple(
 
 
 def _mills_complement(t: float) -> float:
-    """1 - t R(t) for t > -1, where R is the Mills ratio (upper normal tail over density): the negative slope of R."""
+    """The negative slope 1 - t R(t) of the Mills ratio R (the upper normal tail divided by the density), for t > -1."""
     if t < 10.0:
         return 1.0 - t * _mills(t)
     # The asymptotic series of 1 - t R(t). Its terms decrease until about k = t^2/2, and are then far below double
@@ -65,7 +65,7 @@ def upper_tail(t: float) -> float:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for any real epsilon, without cancellation.
+    """Return Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for any real epsilon, without cancellation.
 
     Let a = epsilon/mu - mu/2 and b = a + mu. The normal density satisfies phi(a) = e^epsilon phi(b), so delta is phi(a)
     (R(a) - R(b)), where R is the Mills ratio. For small mu the two terms nearly cancel. So their difference is computed

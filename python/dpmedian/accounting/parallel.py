@@ -19,7 +19,7 @@ def cost_of_groups(costs: Iterable[PrivacyCost], most: int, neighbours: Neighbou
 
     Each group has one of `costs`, which hold under "add_remove". Under "replace", the result is the cost for a group of
     two units, because a replacement is a removal and an addition. A `delta0`, which comes from keys that were not
-    listed, does not change; mechanisms/key_selection.md has the proof.
+    listed, does not change. mechanisms/key_selection.md has the proof.
     """
     total = PrivacyCost.total([bound_of(costs)] * most)
     return replace(replace(total, delta0=0.0).under(neighbours), delta0=total.delta0)

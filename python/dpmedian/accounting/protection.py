@@ -1,4 +1,4 @@
-"""A description of what is protected: which data sets are neighbors, and in which unit they differ.
+"""The description of a protection: the neighbor relation, and the unit in which neighbors differ.
 
 Sensitivities, costs, ledgers and records take a `Protection`. No other module compares the name of a relation with a
 string, because the properties of a `Relation` say what the relation means.
@@ -32,7 +32,7 @@ RECORD = "record"
 
 @dataclass(frozen=True)
 class Relation:
-    """When two data sets are neighbors.
+    """A neighbor relation between data sets.
 
     `size_is_public` states whether neighbors have the same number of units. This number is then public.
     `sensitivity_gain` is the sensitivity of a centered sum (such as a gradient) under replacement, divided by its

@@ -33,7 +33,7 @@ def product_up(k: int, x: float) -> float:
     """The smallest double that is at least k times x."""
     exact = k * Fraction(x)
     try:
-        # This is correctly rounded. The product k * x would not be, because k itself may not be a double.
+        # The conversion is correctly rounded. The product k * x would not be, because k itself may not be a double.
         rounded = float(exact)
     except OverflowError:
         return math.inf

@@ -49,7 +49,7 @@ class _Part(Protocol[Value_co]):
 
 @dataclass(frozen=True)
 class _Sized(Generic[Value]):
-    """A part for a private number of records. The noisy number is released first; see private_size.md."""
+    """A part for a private number of records. The noisy number is released first (private_size.md)."""
 
     needs_local_records: ClassVar[bool] = False
 
@@ -84,7 +84,7 @@ class _Sized(Generic[Value]):
 
 
 def _release(name: str, part: _Part[Value], arguments: dict[str, Any]) -> PrivateValue[Value]:
-    """Plan for the shape of the points and run; `arguments` are the arguments of the public function."""
+    """Make a plan for the shape of the points, and run it. `arguments` are the arguments of the public function."""
     data = Dataset.taken(arguments)
     n, d = data.shape
     n = n if relation_of(arguments["neighbours"]).size_is_public else arguments["n"]
@@ -184,11 +184,11 @@ def find_radius(
     seed: int | None = None,
     progress: bool | Callable[[float], object] | None = None,
 ) -> PrivateValue[float]:
-    """Release a radius such that a ball with this radius around a record contains most of the records.
+    """Release a radius. The ball with this radius around some record contains most of the records.
 
     The radius is the resolution times a power of two. `ReleaseFailed` is raised if the search finds no radius.
 
-    Sensitivity and cost: see `methods/paper/find_radius.md`; the cost is zero-concentrated. A result equal to the
+    `methods/paper/find_radius.md` states sensitivity and cost. The cost is zero-concentrated. A result equal to the
     resolution means that the radius is at most the resolution.
 
     Parameters
@@ -249,7 +249,7 @@ def localize(
 
     The ball is `value.center` and `value.radius`.
 
-    Sensitivity and cost: see `methods/paper/localize.md`; the cost is zero-concentrated. Failure: `ReleaseFailed` is
+    `methods/paper/localize.md` states sensitivity and cost. The cost is zero-concentrated. Failure: `ReleaseFailed` is
     raised if no radius is found.
 
     Parameters
@@ -286,7 +286,7 @@ def dpgd(
 ) -> PrivateValue[MethodResult]:
     """Release the mean iterate `value.point` of noisy projected gradient descent over the public ball.
 
-    Sensitivity and cost: see `methods/paper/dpgd.md`; the cost is zero-concentrated. Failure: none.
+    `methods/paper/dpgd.md` states sensitivity and cost. The cost is zero-concentrated. Failure: none.
 
     Parameters
     ----------

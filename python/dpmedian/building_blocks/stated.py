@@ -179,12 +179,12 @@ def exponential_mechanism(
     ledger: Any = None,
     seed: int | None = None,
 ) -> PrivateValue[int]:
-    """Release the index of a small score: i with probability proportional to exp(-scores[i] * c), sampled exactly.
+    """Release the index of a small score. The index i has a probability proportional to exp(-scores[i] * c), exactly.
 
     Scores are integers, one for each of a public number of candidates. Smaller scores are better. Sensitivity: between
     neighbors, every score moves by at most `sensitivity`, or the difference of any two scores by at most
-    `bounded_range`. Give one of the two; a sensitivity of s implies a bounded range of 2 s. Cost: eta = epsilon, or
-    eta = sqrt(8 rho). The choice is eta-DP and eta^2/8-zCDP. Failure: none.
+    `bounded_range`. Give one of the two. A sensitivity of s implies a bounded range of 2 s. Cost: eta = epsilon, or eta
+    = sqrt(8 rho). The choice is eta-DP and eta^2/8-zCDP, and c = eta divided by the bounded range. Failure: none.
 
     Parameters
     ----------
@@ -242,8 +242,9 @@ def _charged_value(
 ) -> PrivateValue[Value]:
     """Charge the cost, then run with a tape that refuses to release more than was charged.
 
-    The caller of this function has checked every public argument, so an error in `run` occurs after the charge. `run`
-    returns its own failure. A failure that `run` raises comes from code of the user, and belongs to another release.
+    The caller of this function has checked every public argument, so an error in `run` occurs after the charge. If this
+    release fails, `run` returns the `ReleaseFailed`. A `ReleaseFailed` that `run` raises comes from code of the user,
+    and belongs to another release.
     """
     session = Session(cost, method=method, ledger=ledger, seed=seed)
     with session, session.spent():

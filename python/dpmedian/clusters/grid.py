@@ -130,8 +130,8 @@ def expanded(length: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Leaves:
-    """Points in the axes of a grid, in core radii from its center, with the noisy number of records around each
-    point.
+    """Points, with the noisy number of records around each point. The coordinates are along the axes of a grid, in core
+    radii from its center.
     """
 
     places: Matrix
@@ -162,7 +162,7 @@ def _levels(grid: Grid, noise: float, size: float, k: int) -> list[int]:
 def search(grid: Grid, noise: float, size: float, k: int, count: Callable[[int, Indices], Vector]) -> Leaves:
     """Split the cells with many records, level by level. There are about `size` records.
 
-    `count` releases counts whose noise has this standard deviation.
+    `count(level, indices)` releases the counts of cells. `noise` is the standard deviation of the noise of a count.
     """
     axes, levels = len(grid.axes), _levels(grid, noise, size, k)
     kept, places, weights = None, [], []

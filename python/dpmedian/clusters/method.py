@@ -61,7 +61,7 @@ _DOUBTFUL = 3.0
 
 @dataclass(frozen=True, eq=False)
 class KMedians(CappedMethod):
-    """Calibrated k-medians. Every release is Gaussian, with the sum of mu^2 at most 2 rho."""
+    """Calibrated k-medians. Every release is Gaussian, and the sum of mu^2 is at most 2 rho."""
 
     parameters: PublicParameters
     rho: float
@@ -72,7 +72,7 @@ class KMedians(CappedMethod):
     own: Allowance
     """The allowance of shells, cells and clusters."""
     allowance: Allowance
-    """The allowance of all kinds, which is the cost."""
+    """The allowance of all kinds of queries together, which determines the cost."""
 
     def __reduce__(self) -> tuple[Callable[..., KMedians], tuple[PublicParameters, float]]:
         return calibrate, (self.parameters, self.rho)
@@ -148,9 +148,10 @@ class KMedians(CappedMethod):
 
 
 # The sizes of clusters that are found in half of the runs, in standard deviations of a cell's count. The three numbers
-# are for one, two, and more dimensions, where a cluster covers several cells. _EQUAL_BORDER is for clusters of equal
-# sizes, and _SMALL_BORDER for one cluster beside four larger clusters. `benches/clusters.py --found` prints the
-# measurements for _SMALL_BORDER. _CLUSTER_SHARPNESS is the exponent with which the probability grows with the size.
+# are for one, two, and more dimensions. In more than two dimensions a cluster covers several cells. _EQUAL_BORDER is
+# for clusters of equal sizes, and _SMALL_BORDER for one cluster beside four larger clusters. `benches/clusters.py
+# --found` prints the measurements for _SMALL_BORDER. _CLUSTER_SHARPNESS is the exponent with which the probability
+# grows with the size.
 _EQUAL_BORDER, _SMALL_BORDER, _CLUSTER_SHARPNESS = (5.0, 7.0, 12.0), (4.5, 5.5, 16.0), 5.0
 
 

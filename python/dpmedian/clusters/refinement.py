@@ -26,13 +26,13 @@ _CLEAR = 0.6
 # The largest step: _LONGEST Huber radii, or the part _TOWARDS_NEXT of the distance to the nearest other center.
 _LONGEST, _TOWARDS_NEXT = 3.0, 0.5
 
-# A step that is not the last one is this many times as long in three dimensions and more. Centers that share clusters
+# In three dimensions and more, every step except the last one is lengthened by this factor. Centers that share clusters
 # with others move slowly in one direction, because every step moves only a part of the records to another center. In
 # the plane and on the line, where gradients are not shrunk, longer steps lose more by noise than they gain.
 _LONGER = 1.5
 
-# With `trim`, at least this part of the trimmed share is trimmed among the records that are seen. The other far records
-# may be too sparse to be seen.
+# With `trim`, at least this part of the share is trimmed from the records that are seen. The other far records may be
+# too sparse to be seen.
 _LEAST_TRIMMED = 0.2
 
 # A center whose records were not seen is moved into the cluster with the largest sum of distances. This is done if the

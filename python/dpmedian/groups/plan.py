@@ -208,7 +208,7 @@ class GroupsPlan(Shown, Recorded):
     def _blocks(
         self, grouped: GroupRecords, groups: list[int], nonfinite: str
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """Return functions that open the source of each group, in blocks that this process holds at a time."""
+        """Yield blocks of groups that this process holds at a time. Each group has a function that opens its source."""
         whole = any(getattr(plan.calibrated, "needs_local_records", False) for plan in set(self.plans))
         return grouped.blocks(groups, self.parameters, nonfinite, whole)
 
@@ -298,7 +298,7 @@ class _Group:
 
 
 def contributions(name: str, value: int, keys: tuple[Hashable, ...] | None) -> int:
-    """The largest number of groups that a unit contributes to, checked."""
+    """Check the largest number of groups that a unit contributes to, and return it."""
     most, limit = whole(name, value), _MOST_GROUPS if keys is None else len(keys)
     if not 1 <= most <= limit:
         raise ValueError(f"{name} must lie between 1 and {'the number of keys, ' if keys else ''}{limit}, got {most}")
@@ -315,7 +315,7 @@ def plan_for_groups(
     minimum: int | None,
     neighbours: Neighbours,
 ) -> GroupsPlan:
-    """The plans of groups. The groups that a unit contributes to cost together the budget of the parameters.
+    """The plans of groups. All groups that a unit contributes to together cost the budget of the parameters.
 
     `neighbours` is the relation for all groups together. The parameters and the plan of one group are always for
     "add_remove", because a replaced unit may leave one group and enter another.

@@ -15,7 +15,7 @@ __all__ = ["in_parallel"]
 
 Result = TypeVar("Result")
 
-# With fewer runs than this, no processes are started, because this is faster.
+# With fewer runs than this, no processes are started, because starting them would take longer than the runs.
 _MANY = 64
 
 
@@ -25,7 +25,7 @@ def in_parallel(work: Sequence[Callable[[], Result]]) -> Iterator[tuple[int, Res
     Runs on few records spend most of their time in the Python interpreter, which uses one core per process. On Linux,
     if there are many runs, several processes are forked, at most one for each thread of the Rust core. They share the
     memory of the records. Otherwise the runs are made one after the other. The results are the same in both cases,
-    because each run draws its noise from its own random stream, whichever process makes the run.
+    because each run draws its noise from its own random stream.
     """
     count = len(work)
     workers = min(_core.threads(), count)

@@ -1,4 +1,4 @@
-"""The distribution of the error of a released point as an estimate of the population's median; see inference.md."""
+"""The distribution of the error of a released point as an estimate of the population's median (inference.md)."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # A region at the level 1 - alpha excludes the part a alpha + b alpha^2 of the draws, but at most alpha, with these
-# numbers a and b. At the level 95 % it excludes 0.6 alpha, which leaves room for errors beyond the first order. Below
-# the levels 73 % (lengths) and 76 % (shapes) it excludes alpha. Balls and intervals of single coordinates use the first
-# pair, and ellipsoids the second. The numbers were chosen with benches/coverage.py.
+# numbers a and b. At the level 95 % a region excludes 0.6 alpha, which leaves room for errors beyond the first order.
+# Below the levels 73 % (lengths) and 76 % (shapes) a region excludes alpha. Balls and intervals of single coordinates
+# use the first pair, and ellipsoids the second. The numbers were chosen with benches/coverage.py.
 _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)
 # A region with a radius above this many core radii gets a note, because the theory holds for small errors.
 _LARGE = 0.5
@@ -33,7 +33,8 @@ _POLE = 0.01
 
 COINCIDENT = "Many records coincide, so the region is a ball that is at least as large as error_radius."
 LARGE = (
-    "The region is large relative to the core radius of the data, so it may cover the median less often than it says."
+    "The region is large relative to the core radius of the data, so it may contain the median less often than its "
+    "level says."
 )
 
 
@@ -139,7 +140,7 @@ def error_radius(moments: Moments) -> float:
 
 
 def _outside(alpha: float, part: float, more: float) -> float:
-    """The part of the draws outside of a region that should miss the median with probability alpha."""
+    """The part of the draws inside of a region that should miss the median with probability alpha."""
     return 1.0 - alpha * min(part + more * alpha, 1.0)
 
 

@@ -104,8 +104,8 @@ def spending(
     """Charge the full cost before the body of the `with` statement runs, and mark the entry afterwards.
 
     The body may store its result in the `Outcome`. If the result has an audit record, its digest is stored in the same
-    step in which the entry is marked. If the body fails or is interrupted, the cost stays charged, and a
-    `ReleaseFailed` gets it as `failed.cost`. There is one exception: if a failure states the cost of the part that ran
+    step in which the entry is marked. If the body fails or is interrupted, the cost stays charged, and is stored in a
+    `ReleaseFailed` as `failed.cost`. There is one exception: if a failure states the cost of the part that ran
     (`failed.ran`), and the ledger can reduce a charge, only this cost stays charged.
 
     Parameters

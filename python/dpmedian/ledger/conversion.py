@@ -1,4 +1,4 @@
-"""Converts a cost to the neighbors and the unit of a ledger, and explains how to avoid the conversion."""
+"""The conversion of a cost to the neighbors and the unit of a ledger, and messages that explain how to avoid it."""
 
 from __future__ import annotations
 

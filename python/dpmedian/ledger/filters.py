@@ -361,7 +361,9 @@ _FILTERS: dict[str, type[Filter]] = {
 
 
 def filter_of(budget: Budget, composition: str | None = None) -> tuple[Composition, Filter]:
-    """The filter of this name, or for None the default of the budget. Every default admits adaptively chosen costs."""
+    """Return the filter of this name, or the default filter of the budget if the name is None. All default filters
+    admit costs that are chosen adaptively.
+    """
     suitable: tuple[Composition, ...]
     if budget.rho is not None:
         suitable = ("concentrated",)

@@ -56,7 +56,7 @@ class Ledger:
 
     Notes
     -----
-    A ledger guarantees its budget times 1 + 2^-48; the factor allows for the rounding of decimal numbers. If costs were
+    A ledger guarantees its budget times 1 + 2^-48. The factor allows for the rounding of decimal numbers. If costs were
     chosen adaptively, only the budget may be claimed (`Budget.epsilon_at`), not the smaller number that follows from
     `spent`.
 
@@ -224,7 +224,7 @@ class Ledger:
         return self._terms.filter.split(_costs(self._entries()), _shares(k))
 
     def check(self, cost: PrivacyCost) -> None:
-        """Raises `BudgetExceeded` if the cost would exceed the budget. Charges nothing."""
+        """Raise `BudgetExceeded` if the cost would exceed the budget. Nothing is charged."""
         self._require(self._entries(), self._converted(cost), cost)
 
     def charge(
@@ -392,7 +392,7 @@ class Ledger:
         return f"<Ledger {self.budget}{where}: {count}, {self.budget.measure} = {left:.6g} left>"
 
     def __str__(self) -> str:
-        """A table of at most 80 columns; long names are cut."""
+        """A table of at most 80 columns. Long names are cut."""
         return as_view(self).text
 
     def _repr_html_(self) -> str:

@@ -2,7 +2,7 @@
 
 The file is replaced as a whole, so a crash leaves the old or the new file. A process that changes the file holds two
 locks: one on the lock file, and one on the file of the ledger itself. The lock file exists before the ledger does, but
-somebody may delete it; the file of the ledger is only deleted together with the ledger. The format is "dpmedian ledger
+somebody may delete it. The file of the ledger is only deleted together with the ledger. The format is "dpmedian ledger
 3", a log of chained lines. Formats 1 and 2, from versions 0.1.0 and 0.2.0, can be read and become format 3 with the
 next charge.
 """
@@ -34,8 +34,9 @@ __all__ = ["FileStore", "MemoryStore", "Terms"]
 
 _FORMAT, _SECOND_FORMAT, _FIRST_FORMAT = (f"dpmedian ledger {number}" for number in (3, 2, 1))
 
-# The largest number of attempts to take a lock whose file is replaced each time. A file system without stable file
-# numbers looks as if the file were always replaced; then the process ends with an error instead of waiting forever.
+# The largest number of attempts to take a lock whose file is replaced each time. On a file system without stable file
+# numbers the file always seems to be replaced. With this limit the process ends with an error instead of waiting
+# forever.
 _TRIES = 1000
 
 
@@ -159,7 +160,7 @@ class FileStore:
         # The path is resolved once, so that a later change of the directory, or of a link, does not lead to another
         # ledger.
         self.path = Path(os.path.realpath(path))
-        # The identity of the ledger in the file. It is set when the ledger is stored.
+        # The identity of the ledger in the file, which is set when the ledger is stored.
         self._id: str | None = None
 
     @property
@@ -186,8 +187,8 @@ class FileStore:
 
     def read(self) -> Stored:
         """The stored ledger."""
-        # The file is replaced as a whole, so reading needs no lock, except on Windows, on which a file cannot be
-        # replaced while it is read.
+        # Reading needs no lock, because the file is replaced as a whole. On Windows a lock is needed, because a file
+        # cannot be replaced while it is read.
         with self._lock() if sys.platform == "win32" else contextlib.nullcontext():
             return self._read()
 
@@ -296,9 +297,9 @@ class FileStore:
             finally:
                 os.close(folder)
 
-    # This module does not use the library `filelock`. It needs an exclusive, blocking lock that the operating system
-    # drops when the process dies, which is a single call. The library polls instead of waiting, is reentrant by
-    # default, and may fall back to a lock that remains after a crash.
+    # This module does not use the library `filelock`. A ledger needs an exclusive, blocking lock that the operating
+    # system drops when the process dies. This lock is a single call. The library polls instead of waiting, is reentrant
+    # by default, and may fall back to a lock that remains after a crash.
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         # Every transaction opens the file again, so threads exclude each other in the same way as processes.
@@ -315,9 +316,8 @@ class FileStore:
                     file.seek(0)
                     msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
                     break
-                except (
-                    OSError
-                ) as error:  # The call gives up after ten seconds. Another process may be slow, so it is repeated.
+                except OSError as error:
+                    # The call gives up after ten seconds. Another process may be slow, so the call is repeated.
                     if error.errno not in (errno.EACCES, errno.EDEADLK):
                         raise
             try:

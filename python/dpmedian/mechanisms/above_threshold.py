@@ -54,7 +54,7 @@ def epsilon_of_rho(rho: float) -> float:
 
 @dataclass(frozen=True)
 class AboveThreshold:
-    """Finds the first of a sequence of integer queries that reaches a threshold.
+    """A search for the first of a sequence of integer queries that reaches a threshold.
 
     Neighbors: the relation for which `sensitivity` holds. Sensitivity: every query moves by at most `sensitivity`, an
     integer. Cost: one release that is `epsilon`-DP, for any number of queries. Failure: None is returned if no query
@@ -105,7 +105,7 @@ class AboveThreshold:
 
     @property
     def recentring(self) -> int:
-        """The mean noise of a query minus the mean noise of the threshold. It is 0 if the noise is two-sided."""
+        """The mean noise of a query minus the mean noise of the threshold, or 0 if the noise is two-sided."""
         if self.noise == "laplace":
             return 0
         threshold, query = (1.0 / math.expm1(1.0 / scale) for scale in self.scales)

@@ -19,8 +19,8 @@ __all__ = ["BallThreshold"]
 class BallThreshold:
     """The index of the first radius at which the sum of the m largest ball counts reaches a threshold, or None.
 
-    Neighbors: one record replaced. Under add/remove the sensitivity would depend on n, which is private. Sensitivity: m
-    + n - 2, as stated by the statistic, or the number of the profile, if that number is larger. Cost: one release of
+    Neighbors: one record replaced. Under add/remove the sensitivity would depend on n, which is private. Sensitivity:
+    the larger of m + n - 2, as stated by the statistic, and m times the number of the profile. Cost: one release of
     pure differential privacy. Failure: None is returned if no radius reaches the threshold.
     """
 

@@ -39,7 +39,7 @@ def eta_of_rho(rho: float) -> float:
 
 @dataclass(frozen=True)
 class Exponential:
-    """Draws index i with probability proportional to exp(-score_i eta/range).
+    """A draw of an index i with probability proportional to exp(-score_i eta/range).
 
     Neighbors: the relation for which `scores` states its range. Sensitivity: the range, which is the largest change of
     the difference of two scores between neighbors. Cost: one bounded-range release of `eta`. Failure: none.
@@ -69,7 +69,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Selection(Exponential):
-    """Chooses, among candidates that were already released, a point with a small sum of distances to the records.
+    """A choice of a point with a small sum of distances to the records, among candidates that were already released.
 
     Replacing a record moves the difference of two scores by at most twice the distance of the two points. So for all
     data the range is at most twice the diameter of the candidates, plus the rounding to the lattice.

@@ -31,7 +31,8 @@ MOMENTS_DIMENSION = 4000
 
 @dataclass(frozen=True)
 class Curvature(Gaussian):
-    """The mean curvature of the sum of distances, smoothed at a radius: a sum over records of a value in [0, 1].
+    """The curvature of the sum of distances, averaged over all directions and smoothed at a radius. It is a sum over
+    the records of values in [0, 1].
 
     Neighbors and sensitivity: as stated by the statistic, 1 under both relations. Cost: one Gaussian release. Failure:
     none.

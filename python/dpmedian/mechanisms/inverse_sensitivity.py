@@ -44,7 +44,8 @@ class Lattice:
     """The public lattice. Records are rounded to multiples of `step`. Every coordinate of a released point is an odd
     multiple of `step`.
 
-    `reach` is the largest distance of a record from the center and `smoothing` the resolution, both in steps and even.
+    `reach` is the largest distance of a record from the center, and `smoothing` is the resolution. Both are even
+    numbers of steps.
     """
 
     step: float

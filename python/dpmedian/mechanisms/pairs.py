@@ -28,7 +28,7 @@ _SHARE_BITS, _COARSEST = 20, 8
 class PairCount(Gaussian):
     """The number of pairs within a radius, over `pairings` random pairings of the records, minus a share of all pairs.
 
-    Neighbors and sensitivity: as stated by the statistic; a record is in at most one pair of each pairing. The pairings
+    Neighbors and sensitivity: as stated by the statistic. A record is in at most one pair of each pairing. The pairings
     are hidden randomness of the tape. Cost: `releases` Gaussian counts. Failure: none.
     """
 
@@ -103,7 +103,7 @@ class PairBisection:
     def of(
         cls, name: str, rho: float, parameters: PublicParameters, *, radii: tuple[float, ...], pairings: int
     ) -> PairBisection:
-        # The search covers one more index, which means that no radius was found.
+        # The search covers one more index. This index means that no radius was found.
         releases = NoisyBisection.queries(0, len(radii))
         return cls(radii, PairCount.of(name, rho, parameters, pairings=pairings, releases=releases))
 

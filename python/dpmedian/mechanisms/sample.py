@@ -19,7 +19,7 @@ class HiddenSample:
 
     If n is public, the sample is uniform among all samples of this size. If n is private, n is a noisy number, and
     every record is in the sample with probability size/n, independently of the others. Sensitivity: a statistic has the
-    same sensitivity on the sample as on all records. Cost: none for the sample; a release about the sample costs as
+    same sensitivity on the sample as on all records. Cost: none for the sample. A release about the sample costs as
     much as the same release about all records. Failure: none.
     """
 

@@ -26,12 +26,12 @@ class Found(Generic[Value]):
     value: Value
     queries: int
     answers: tuple[tuple[int, float], ...] = ()
-    """Each queried index with its noisy answer, if later steps use them."""
+    """Each queried index with its noisy answer, if later steps use the answers."""
 
 
 @dataclass(frozen=True)
 class GridSearch:
-    """The smallest index in low, ..., high whose count reaches a target.
+    """A posterior search for the smallest index in low, ..., high whose count reaches a target.
 
     Neighbors and sensitivity: as stated by the counts. Cost: the Gaussian counts that were released, at most
     `count.releases`. Failure: none. A search with too much noise may return a wrong index.

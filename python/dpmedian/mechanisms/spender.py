@@ -22,8 +22,8 @@ Mechanism = TypeVar("Mechanism", bound=Gaussian)
 Mechanism_co = TypeVar("Mechanism_co", bound=Gaussian, covariant=True)
 Value = TypeVar("Value")
 
-# The smallest part of the budget that a release can have. It limits the noise, so that the lattice can be checked
-# before the run.
+# The smallest part of the budget that a release can have. This number limits the noise, so that the lattice can be
+# checked before the run.
 _LEAST = 1e-6
 
 
@@ -68,7 +68,7 @@ class Allowance:
 
     @functools.cached_property
     def _dearest(self) -> tuple[Gaussian, ...]:
-        """The mechanism of every kind at its largest cost. It is cached because a plan needs it many times."""
+        """The mechanism of every kind at its largest cost. The result is cached because a plan needs it many times."""
         return tuple(offer.make(offer.largest * self.rho) for offer in self.offers)
 
     @property

@@ -55,5 +55,5 @@ class Stage:
 
     @property
     def sigma(self) -> float | None:
-        """The standard deviation of Gaussian noise; None for other kinds."""
+        """The standard deviation of Gaussian noise, or None for other kinds of noise."""
         return self.noise.scale if self.noise.kind == "Gaussian" else None

@@ -350,6 +350,4 @@ class Method(Protocol):
         """Calibrate the method so that its stages cost about rho."""
 
     def cap(self, parameters: PublicParameters, rho: float) -> PrivacyCost:
-        """An upper bound on the cost of `calibrate` for every number of records. It is used if the number of records is
-        noisy.
-        """
+        """An upper bound on the cost of `calibrate` for every number of records, used if the number is noisy."""

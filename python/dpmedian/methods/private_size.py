@@ -25,8 +25,8 @@ __all__ = ["TYPICAL", "PrivateSize", "calibrate", "size_share"]
 
 # The share of rho for the noisy size. A sigma of n/8, where n is the guess, is precise enough for the rest of the
 # method, and costs 32/n^2. The share is at least 1 %, because a smaller share would not improve the result noticeably.
-# It is at most 6 %, because a larger share would increase the error. Without a guess the share is 2 %, because there
-# may be few records.
+# The share is at most 6 %, because a larger share would increase the error. Without a guess the share is 2 %, because
+# there may be few records.
 _NEEDED, _LEAST, _MOST, _WITHOUT_GUESS = 32.0, 0.01, 0.06, 0.02
 # The share of rho for the noisy size if it also decides whether a group is shown. With this share, at epsilon = 1 and
 # delta = 1e-6, half of the groups with 72 records are shown. A median needs about 120 records, so almost no group that
@@ -53,7 +53,7 @@ class PrivateSize(CalibratedMethod):
     size: NoisySize
     rest: float
     guessed: int | None
-    """The public guess, or None. It stays the same if the plan is printed for the noisy size."""
+    """The public guess, or None. The guess stays the same if the plan is printed for the noisy size."""
 
     def at(self, n: int, noise: float = 0.0) -> CalibratedMethod:
         """The method for this number of records.
@@ -129,7 +129,7 @@ class PrivateSize(CalibratedMethod):
         return found if found is None or self.parameters.n is not None else "by size"
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        """The prediction for the guess. It is empty without a guess; `examples` has predictions for that case."""
+        """The prediction for the guess. Without a guess it is empty, and `examples` has predictions."""
         return Prediction() if self.parameters.n is None else self.predict_at(self.parameters.n, core_radius)
 
     def predict_at(self, n: int, core_radius: float | None = None) -> Prediction:

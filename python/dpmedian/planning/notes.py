@@ -17,8 +17,8 @@ __all__ = ["notes_of"]
 # release.
 _NOTED_DIMENSIONS = 50
 
-# The half width of an interval, relative to its value, is large if it exceeds _LARGE, and if it is at least _LARGER
-# times the relative half width of another column.
+# The relative half width of an interval is its half width divided by the value. It is large if it exceeds _LARGE and is
+# at least _LARGER times the relative half width of another column.
 _LARGE, _LARGER = 0.25, 2.0
 
 # Points that are closer than this count as the same point.
@@ -115,6 +115,6 @@ def _weight_notes(parameters: PublicParameters) -> tuple[str, ...]:
     if parameters.weight_max is None:
         return ()
     return (
-        f"Weighted: a record counted with its weight divided by the public cap {parameters.weight_max:g}, and the "
-        "size is about the sum of these numbers.",
+        f"The records have weights: each counted with its weight divided by the public cap {parameters.weight_max:g}, "
+        "and the size is about the sum of these numbers.",
     )

@@ -50,8 +50,8 @@ class Plan(Shown, Recorded):
 
     @property
     def n(self) -> int | None:
-        """The number of records. If this number is private: the guess, or None without a guess. In the plan of a
-        release it is the noisy number.
+        """The number of records. If this number is private, it is the caller's guess, or None without a guess. In the
+        plan of a release it is the noisy number.
         """
         return self.parameters.n
 
@@ -97,10 +97,10 @@ class Plan(Shown, Recorded):
     def refuse_if_hopeless(self) -> None:
         """Raise an error, before anything is spent, if the release would be useless.
 
-        A release is useless if its probability of failure exceeds 1/2 and `failure_probability`, or if its predicted
-        error is at least half of the error of returning the public center. If the number of records is private and
-        there is no guess, this is not known before the run, and the run raises the error after it has released the
-        number.
+        A release is useless if its probability of failure exceeds both 1/2 and `failure_probability`, or if its
+        predicted error is at least half of the error of returning the public center. If the number of records is
+        private and there is no guess, this is not known before the run, and the run raises the error after it has
+        released the number.
         """
         wrong = hopeless(self.calibrated, self.parameters)
         if wrong is None:
@@ -143,7 +143,7 @@ class Plan(Shown, Recorded):
         if failure > parameters.failure_probability:
             warn_caller(
                 f"this release is predicted to fail with probability {failure:.2g}, above failure_probability = "
-                f"{parameters.failure_probability:g}, and a failure is charged",
+                f"{parameters.failure_probability:g}, and a failed release is charged, too",
                 LikelyFailureWarning,
             )
         if self.calibrated.seconds > _LONG:

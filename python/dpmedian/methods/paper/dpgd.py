@@ -68,7 +68,9 @@ def proof_step(diameter: float, steps: int, noise: float, n: int, d: int) -> flo
 
 
 def printed_step(diameter: float, steps: int, noise: float, n: int, d: int) -> float:
-    """The step in the paper's boxes: diameter sqrt(d/(12 rho n^2)) for the average gradient, with rho = 2 T/noise^2."""
+    """The step that the paper prints: diameter sqrt(d/(12 rho n^2)) for the average gradient, with rho = 2
+    T/noise^2.
+    """
     return diameter * noise * math.sqrt(d / (24.0 * steps)) / n / n
 
 

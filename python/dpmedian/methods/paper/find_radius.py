@@ -119,7 +119,7 @@ class SearchByPairs:
 
     @property
     def requested(self) -> float:
-        """The root of the target.
+        """The square root of the target.
 
         If a fraction f of the records lies within a ball, a random pair lies in the ball with probability f^2.
         """
@@ -226,8 +226,8 @@ class SearchByBalls:
 
     @property
     def sufficient(self) -> float:
-        """The n at which the threshold lies below n. With fewer records the counts reach the threshold only by
-        noise.
+        """The n that exceeds the threshold by three times the scales of the noise. With fewer records the counts reach
+        the threshold only by noise.
         """
         return self.least + 3.0 * sum(self.threshold.scales)
 

@@ -59,7 +59,7 @@ class Bound:
     resolution: float
     snapping: float
     replaced: bool = True
-    """Whether the score counts replaced records. Otherwise it is half of the number of added records."""
+    """Whether the score counts replaced records. Otherwise the score is half of the number of added records."""
 
     @property
     def rounding(self) -> float:
@@ -76,8 +76,8 @@ class Bound:
 
     @property
     def addition(self) -> float:
-        """An additional distance. It includes the resolution in one dimension, because there the theorem bounds F at
-        some point within the resolution of the released point.
+        """An additional distance. In one dimension the resolution is included, because the theorem bounds F at some
+        point that is within the resolution of the released point.
         """
         return self.rounding + self.resolution if self.d == 1 else self.rounding
 

@@ -219,10 +219,11 @@ class Trail:
     noises: Vector
 
     def fit(self, last: int, origin: Vector, radius: float) -> tuple[Vector, float]:
-        """The root of a linear gradient fitted to the last cuts, and the misfit in standard deviations of chi-square.
+        """The zero of a linear function that is fitted to the gradients of the last cuts, and the misfit of this
+        function in standard deviations of a chi-square variable.
 
         A single late cut gives little information, because its noise is as large as the gradient, so the fit uses
-        several cuts. The root is the mean center plus one Newton step with the mean gradient, clipped to the extent of
+        several cuts. The zero is the mean center plus one Newton step with the mean gradient, clipped to the extent of
         the centers. The curvature is a single number, the slope of the gradients against the centers.
         """
         queries, d = self.gradients.shape

@@ -45,14 +45,14 @@ needs = frozenset({"radius", "resolution"})
 relations = frozenset({"replace", "add_remove"})
 sized = True
 
-# The scale varies from run to run. In the prediction of the mean error, this counts like steps that are longer by this
-# factor. The factor was found by simulation.
+# The scale varies from run to run. In the prediction of the mean error, this variation has the effect of steps that are
+# longer by this factor. The factor was found by simulation.
 _UNEQUAL = 1.62
 
 
 @dataclass(frozen=True, eq=False)
 class LocDpgd(CalibratedMethod):
-    """A calibrated run: half of the budget to localization, half to fine-tuning."""
+    """A calibrated run. Half of the budget is for localization, and half for fine-tuning."""
 
     parameters: PublicParameters
     localization: Localize

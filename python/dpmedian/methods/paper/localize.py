@@ -112,14 +112,15 @@ class Localize(Calibrated):
         return (2.4 + 1.5 / self.parameters.d) * core_radius
 
     def whole(self, core_radius: float) -> bool:
-        """Whether the localized ball is the whole public ball. Then localization cannot lose the median."""
+        """Whether the localized ball is the whole public ball, so that localization cannot lose the median."""
         return FINAL * self.scale_of(core_radius) >= self.radius
 
     def failure(self, core_radius: float) -> float:
         """The approximate probability that a round loses the median of data with this core radius.
 
         There is a threshold for the noise relative to the reach of a round. Below the threshold all rounds succeed, and
-        above it one of them fails. The threshold is lower with more rounds, and sharper with more released numbers.
+        above the threshold a round fails. The threshold is lower with more rounds, and sharper with more released
+        numbers.
         """
         rounds, d = max(self.rounds_of(core_radius), 4.0), self.parameters.d
         noise = math.sqrt(2.0 * d * rounds / self.rho) / (sensitivity_gain(self.parameters) * self.parameters.size)
@@ -175,7 +176,9 @@ class Localize(Calibrated):
 
     @property
     def starves(self) -> bool:
-        """Whether all steps of a round together are shorter than its reach, so that the round cannot arrive."""
+        """Whether all steps of a round together are shorter than its reach, so that the round cannot reach the
+        median.
+        """
         n, d, noise = self.parameters.size, self.parameters.d, self.gradient(max(self.most_rounds, 1)).noise
         step = STEP_RULES[self.parameters.profile.localization_step](2.0, self.steps, noise, n, d) * n
         return step * self.steps < 1.0
