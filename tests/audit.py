@@ -4,11 +4,11 @@
 on two neighboring inputs, chosen so that the claim is nearly tight, and guesses from the outcome which input was used.
 A rule is learned on the first half of the runs. On the second half, Clopper-Pearson bounds its two error rates from
 above. Error rates (a, b) refute a claim if no mechanism that keeps the claim could have them. A badly learned rule can
-hide a leak but never invent one: an honest claim is refuted with probability at most ALPHA per row.
+hide a leak but never invent one, so an honest claim is refuted with probability at most ALPHA per row.
 
-Everything is measured in one unit: a and b are the error rates of a test of N(0, 1) against N(mu, 1), which has mu =
--Phi^-1(a) - Phi^-1(b), and the claim's trade-off curve gives the largest mu at the same a (for Gaussian releases it is
-the same at every a). Pure claims are measured in epsilon >= log((1 - b)/a). Each row is played again, a quarter as
+Everything is measured in one unit, mu. A test of N(0, 1) against N(mu, 1) with the error rates a and b has mu =
+-Phi^-1(a) - Phi^-1(b). The claim's trade-off curve gives the largest mu at the same a. (For Gaussian releases this mu
+is the same at every a.) Pure claims are measured in epsilon >= log((1 - b)/a). Each row is played again, a quarter as
 often, with half of the noise and the same claim. If the audit does not refute this claim, it has no power, and the row
 fails.
 """
@@ -67,7 +67,8 @@ class Game:
     claim: PrivacyCost
     play: Callable[[bool, Tape], Views]
     times: float = 1.0
-    """The factor of the number of runs: larger if a run is fast and shows little, smaller if it is slow."""
+    """The factor of the number of runs. It is larger if a run is fast and shows little, and smaller if a run is slow.
+    """
     neighbours: Neighbours = "replace"
 
 
@@ -186,9 +187,8 @@ def gaussian(noise: float) -> Game:
 
 
 def above_threshold(kind: str, noise: float) -> Game:
-    """Queries that move up, then queries that move down: a late crossing tells the two inputs apart.
-
-    How many of each, and how far from the threshold, was searched for on the exact probabilities.
+    """Queries that move up, then queries that move down, so that a late crossing tells the two inputs apart. The
+    numbers of queries and their distances from the threshold were chosen by a search with the exact probabilities.
     """
     step = 8
     ups, downs, gap, epsilon = (8, 4, (-step, 0), 2.0) if kind == "laplace" else (1, 8, (0, step), 1.0)
@@ -322,12 +322,12 @@ def method(
     neighbours: Neighbours = "replace",
     **options: Any,
 ) -> Game:
-    """On the line, half of the records are at -1 and half at 1, or all are evenly spaced in between; the neighbor moves
-    one record across. With records at -1 and 1 this moves the gradient by 2; with evenly spaced records there is a
+    """On the line, half of the records are at -1 and half at 1, or all are evenly spaced in between. The neighbor moves
+    one record across. With records at -1 and 1 this moves the gradient by 2. With evenly spaced records there is a
     median that the release follows. Under "add_remove" the neighbor has one record more at -1, which moves the gradient
     and the noisy size by 1. `release` is what the user gets, with a failure read as 0. `transcript` is everything that
-    the stages release, which the proof covers, too, reduced to its log-likelihood ratio: no test of the two inputs is
-    better.
+    the stages release, which the proof covers, too. It is reduced to its log-likelihood ratio, because no test of the
+    two inputs is better.
     """
     make = dpmedian.plan_k_medians if name == "k_medians" else functools.partial(dpmedian.plan, method=name)
     honest, actual = (make(n, 1, rho=rho, neighbours=neighbours, **options) for rho in (0.5, 0.5 / noise**2))
@@ -367,9 +367,8 @@ def runs(claim: PrivacyCost, sides: list[list[tuple[dpmedian.Plan, Records]]], t
 
 
 def step(noise: float, neighbours: Neighbours) -> Game:
-    """Four records at 1 and -1 arrive one by one; one is added at -1, or one turns around.
-
-    The sum moves by the sensitivity, and under "add_remove" the noisy size by one.
+    """Four records at 1 and -1 arrive one by one. The other input has one more record at -1, or one record turns
+    around. The sum moves by the sensitivity, and under "add_remove" the noisy size by one.
     """
     records = [1.0, 1.0, -1.0, -1.0]
     others = [*records, -1.0] if neighbours == "add_remove" else [-1.0, *records[1:]]
@@ -387,7 +386,7 @@ def step(noise: float, neighbours: Neighbours) -> Game:
 
 
 def units(noise: float) -> Game:
-    """`method` with one to three rows of each unit; one unit moves across with all of its rows."""
+    """`method` with one to three rows of each unit. One unit moves across with all of its rows."""
     options: dict[str, Any] = {"method": "dpgd", "radius": 1.0, "unit": "unit"}
     honest, actual = (dpmedian.plan(24, 1, rho=rho, **options) for rho in (0.5, 0.5 / noise**2))
     ids = np.repeat(np.arange(24), np.arange(24) % 3 + 1)
@@ -397,7 +396,7 @@ def units(noise: float) -> Game:
 
 
 def groups(noise: float) -> Game:
-    """Two groups of 24; a person with rows in both groups is in only one of the two tables."""
+    """Two groups of 24. A person with rows in both groups is in only one of the two inputs."""
     keys, options = ("a", "b"), {"method": "dpgd", "radius": 1.0, "unit": "unit", "max_groups_per_unit": 2}
     honest, actual = (dpmedian.plan_groups(keys, 1, rho=rho, n=24, **options) for rho in (0.5, 0.5 / noise**2))
     rows, ids = np.append(np.sign(np.linspace(1.0, -1.0, 48)), [-1.0] * 3)[:, None], np.append(np.arange(48), [48] * 3)
@@ -434,8 +433,8 @@ def unlisted_keys(noise: float) -> Game:
 
 
 def weights(noise: float, neighbours: Neighbours) -> Game:
-    """`method` with weights: a record at the cap moves across, or is added, among 24 at the cap and 24 at a third of
-    it.
+    """`method` with weights: 24 records have a weight at the cap and 24 a third of it. A record at the cap moves
+    across, or is added.
     """
     options: dict[str, Any] = {"method": "dpgd", "radius": 1.0, "weight_max": 3.0, "neighbours": neighbours}
     honest, actual = (dpmedian.plan(32, 1, rho=rho, **options) for rho in (0.5, 0.5 / noise**2))
@@ -466,7 +465,8 @@ def size(noise: float) -> Game:
 def log_likelihood(tape: Tape) -> float:
     """The log-likelihood of the noisy values of a tape given its exact values, without terms that no data change.
 
-    Above-threshold reveals its index only, and the later stages show it, so its noisy queries are left out.
+    The noisy queries of AboveThreshold are left out, because it reveals its index only, and the later stages show this
+    index.
     """
     total = 0.0
     for stage, _, scale, exact, noisy in tape.entries():
@@ -479,11 +479,11 @@ def log_likelihood(tape: Tape) -> float:
 
 
 def inverse_sensitivity(noise: float, neighbours: Neighbours = "replace") -> Game:
-    """Two records on the left, one at 1/2, one on the right; the neighbor moves one from left to right.
+    """Two records are on the left, one at 1/2, and one on the right. The neighbor moves one record from left to right.
 
     To the left of 1/2 the score rises from 0 to 1, and to its right it falls from 1 to 0. So the log-odds of the two
     sides move by all of epsilon, from -1.6 epsilon, because the left side is three times as wide. The view is the
-    eighth of the ball in which the release lies. Under "add_remove" the neighbor has one record more on the right: both
+    eighth of the ball in which the release lies. Under "add_remove" the neighbor has one record more on the right. Both
     scores become 1/2, and with twice the rate the log-odds move as far.
     """
     honest, actual = (

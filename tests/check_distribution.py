@@ -1,9 +1,10 @@
-"""Installs the files that `make wheel` wrote to dist/ into empty environments, as a new user would; run by that target.
+"""Install the files that `make wheel` wrote to dist/ into empty environments, as a new user would. That target runs
+this script.
 
     python tests/check_distribution.py dist [PYTHON ...]
 
 The wheel is tried with the newest and the oldest supported numpy, with this interpreter and each of the others that are
-given; then the wheel with each of its extras; then the source distribution, which needs a Rust toolchain.
+given. Then the wheel is tried with each of its extras, and then the source distribution, which needs a Rust toolchain.
 """
 
 import subprocess

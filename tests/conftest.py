@@ -1,4 +1,4 @@
-"""Fixtures of all tests. `replay` tests privacy; the tests of every method use it."""
+"""Fixtures of all tests. `replay` tests privacy, and the tests of every method use it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _seeds_are_fine_in_tests():
 def neighbours(
     points: Points, count: int, rng: np.random.Generator, scale: float = 1.0, relation: str = "replace"
 ) -> list[Points]:
-    """Data sets that differ from `points` in one record: near, far, duplicated, extreme, first, last.
+    """Data sets that differ from `points` in one record, which is near, far, duplicated, extreme, first or last.
 
     Under "add_remove" the record is appended, or the last one is removed, because hidden choices are coupled for these.
     """
@@ -81,7 +81,7 @@ def neighbours(
 
 
 def form_of(exact: Exact) -> str:
-    """How an answer is released: a vector as a whole, a table entry by entry, scores as a chosen index."""
+    """The form in which an answer is released: a vector as a whole, a table entry by entry, scores as a chosen index."""
     return repr(exact).removeprefix("Exact(").split(",")[0].lower()
 
 
@@ -107,9 +107,9 @@ def replay() -> Callable[..., int]:
     """Record a run on `points`, replay its noisy outputs on neighbors, and require the same releases.
 
     At the privacy boundary every replayed release must have the same name, scale, sensitivity and length as the
-    recorded one, and its exact values may differ by at most the declared sensitivity; otherwise the tape raises. The
-    outcome, including a failure, must be the same, because it is post-processing of what was replayed. Returns the
-    number of releases.
+    recorded one, and its exact values may differ by at most the declared sensitivity. Otherwise the tape raises an
+    error. The outcome, including a failure, must be the same, because it is post-processing of the replayed values.
+    Return the number of releases.
     """
 
     def run(plan: Plan, points: Any, others: list[Any], seed: int = 1) -> int:

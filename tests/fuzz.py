@@ -200,7 +200,7 @@ def api_call(ledger: Ledger) -> Callable[[], Any]:
 
 
 def plain(error: BaseException) -> None:
-    """Raises for an error that names no argument, although its type is a promised one."""
+    """Raise an error for a message that names no argument, although the type of the error is a promised one."""
     if isinstance(error, UnicodeError):
         raise Finding(f"{type(error).__name__}: {error}") from error
 
@@ -451,7 +451,7 @@ KINDS: dict[str, tuple[Callable[[Path], str], int]] = {
 
 
 def case(kind: str, number: int, seed: int, folder: Path) -> tuple[str, str | None]:
-    """Runs one case and returns its outcome and the finding."""
+    """Run one case, and return its outcome and the finding."""
     originals(folder)
     RNG.seed(f"{seed} {kind} {number}")
     signal.setitimer(signal.ITIMER_PROF, SECONDS)

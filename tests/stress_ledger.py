@@ -59,7 +59,7 @@ print("done")
 
 
 def diary(path: Path, name: str) -> list[tuple[str, int]]:
-    """The lines that a worker wrote; a line that was truncated by the worker's death is left out."""
+    """The lines that a worker wrote. A line that was truncated by the worker's death is left out."""
     file = Path(f"{path}.{name}")
     lines = file.read_text().split("\n")[:-1] if file.exists() else []
     return [(kind, int(number)) for kind, number in (line.split() for line in lines)]
@@ -96,7 +96,7 @@ def main() -> int:
 
 
 def disturb(path: Path, names: list[str], options: argparse.Namespace) -> tuple[int, int]:
-    """Run the workers until all of them are done; meanwhile kill, delete and restart."""
+    """Run the workers until all of them are done. Meanwhile kill workers, delete the lock file and restart workers."""
     rng, killed, deleted = random.Random(options.seed), 0, 0
     running: dict[str, subprocess.Popen[bytes]] = {}
     done: set[str] = set()

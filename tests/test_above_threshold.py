@@ -90,9 +90,7 @@ def test_the_log_ratio_of_the_textbook_form_comes_near_the_claim_and_never_above
 
 @pytest.mark.parametrize("kind", ["laplace", "exponential"])
 def test_the_program_draws_the_enumerated_distribution(kind):
-    """Chi-square over 5 outputs, 20,000 runs: fails with probability 1e-6 (the 1 - 1e-6 quantile at 4 degrees of
-    freedom).
-    """
+    """A chi-square test over 5 outputs and 20,000 runs, which fails with probability 1e-6 (4 degrees of freedom)."""
     mechanism = AboveThreshold.of("test", 2, 1.0, kind)
     queries, threshold = [-8, -2, 0, 5], 3
     shift = threshold + mechanism.recentring

@@ -33,7 +33,7 @@ def normal_tail(t: mpmath.mpf) -> mpmath.mpf:
 
 
 def many_digit_delta(mu: float, epsilon: float) -> mpmath.mpf:
-    """The textbook difference of two normal tails; 60 digits suffice for any cancellation here."""
+    """The textbook difference of two normal tails. 60 digits suffice for any cancellation here."""
     with mpmath.workdps(60):
         m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
         return normal_tail(e / m - m / 2) - mpmath.exp(e) * normal_tail(e / m + m / 2)
@@ -125,7 +125,7 @@ def test_the_integrals_of_the_discretization_are_those_of_the_normal_density() -
 
 @pytest.mark.parametrize("sigma", [7, 8, 2**10, 2**30, 2**50])
 def test_the_claim_has_room_for_the_cut_of_the_sampler(sigma: int) -> None:
-    """Magnitudes from 272 sigma on are drawn again, which moves the distribution by at most the mass beyond."""
+    """Magnitudes from 272 sigma on are drawn again, which moves the distribution by at most their mass."""
     room = 1 / (40 * mpmath.mpf(sigma) ** 2) - proved_distance(sigma)
     assert 0 < mpmath.exp(-36992) < room
 
@@ -297,8 +297,8 @@ def test_losses_are_those_of_two_distributions(pure: tuple[float, ...], ranges: 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 1e-6), (2.0, 1 / 3000)])
 def test_selection_costs_little_beside_gaussians(epsilon: float, delta: float) -> None:
-    """A tenth of rho in a selection loses less than two hundredths of rho; with concentration it would lose an
-    eighth.
+    """If a tenth of rho goes to a selection, less than two hundredths of rho are lost. With zero-concentration an
+    eighth would be lost.
     """
     budget = Budget.of(epsilon, delta)
     gaussian = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), budget)
@@ -623,7 +623,9 @@ def test_calibration_finds_a_jump_of_the_cost(jump: float) -> None:
 
 
 def test_epsilon_one_allows_the_noise_that_theory_allows() -> None:
-    """At epsilon 1, delta 1e-6: 0.83 times the noise of the authors' conversion, 0.79 times that of the closed form."""
+    """At epsilon = 1 and delta = 1e-6 the noise is 0.83 times that of the authors' conversion, and 0.79 times that of
+    the closed form.
+    """
     delta = 1e-6
     exact = calibrate(lambda rho: PrivacyCost(mu_squared=2 * rho), Budget.of(1.0, delta))
     closed = (math.sqrt(math.log(1 / delta) + 1) - math.sqrt(math.log(1 / delta))) ** 2

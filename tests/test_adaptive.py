@@ -83,7 +83,7 @@ def test_it_replays_on_an_atom_and_on_equal_points(replay):
 
 
 def sampled(n: int, d: int, rho: float, m: int) -> dpmedian.Plan:
-    """A plan whose first stages query m of the n records; by default this takes tens of thousands of records."""
+    """A plan whose first stages query m of the n records. By default only plans for tens of thousands of records do so."""
     parameters = PublicParameters.of(n, d, rho=rho)
     method = calibrate(parameters, rho, replace(CONSTANTS, sample_records=m, sample_signal=1.0))
     assert method.offers.sample == m < n
@@ -91,7 +91,7 @@ def sampled(n: int, d: int, rho: float, m: int) -> dpmedian.Plan:
 
 
 def test_it_replays_on_neighbours_with_a_hidden_sample(replay):
-    """The replaced record is in the sample or not: the exact values move by at most their sensitivities."""
+    """The exact values move by at most their sensitivities, whether or not the replaced record is in the sample."""
     rng = np.random.default_rng(9)
     points = rng.normal(size=(700, 3)) + 3.0
     replay(sampled(700, 3, 2.0, 150), points, neighbours(points, 60, rng))
@@ -138,7 +138,7 @@ def test_a_point_that_is_found_exactly_leaves_the_rest_unspent():
 
 
 def test_releases_stay_within_the_numbers_of_the_plan():
-    """The discretization that is charged includes all of them."""
+    """The discretization that is charged includes all released numbers."""
     rng = np.random.default_rng(12)
     sets = (rng.normal(size=(500, 3)), np.where(rng.random((500, 1)) < 0.7, 2.0, rng.normal(size=(500, 3))))
     plan = dpmedian.plan(500, 3, rho=0.5, method="adaptive")
@@ -271,7 +271,7 @@ def test_a_hopeless_plan_is_refused_before_spending():
 
 
 def test_a_lost_run_fails_with_the_full_cost():
-    """Far below the public threshold the search finds nothing; it must fail instead of returning a far point."""
+    """Far below the public threshold the search finds nothing, and must fail instead of returning a far point."""
     points = np.random.default_rng(0).normal(size=(60, 20)) + 1000.0
     plan = dpmedian.plan(60, 20, epsilon=1.0, delta=1e-6)
     costs = []
@@ -368,7 +368,7 @@ def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
 
 
 class CountingSource:
-    """Counts the answers about all records, and about a sample of them."""
+    """A source that counts the answers about all records, and about a sample of them."""
 
     def __init__(self, source, asked, kind="all"):
         self.source, self.asked, self.kind, self.d = source, asked, kind, source.d
@@ -384,7 +384,7 @@ class CountingSource:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d"), [(1000, 2), (5000, 5), (100_000, 3)])
 def test_the_plan_says_how_often_the_records_are_read(n, d):
-    """A cloud is read about as often as predicted; data that coincide at most as often as the plan allows."""
+    """A cloud is read about as often as predicted. Data that coincide are read at most as often as the plan allows."""
     plan = dpmedian.plan(n, d, epsilon=1.0, delta=1e-6, method="adaptive")
     reads = plan.calibrated.reads
     points = np.random.default_rng(n).normal(size=(n, d))
@@ -436,7 +436,7 @@ def test_a_resolution_states_how_large_the_data_are_and_changes_what_is_predicte
 
 
 def test_a_run_whose_center_search_did_not_narrow_ends_early_and_a_ledger_in_rho_keeps_the_rest():
-    """In 4000 dimensions a thousand records at 60 core radii from the center are not found: nothing else is queried."""
+    """In 4000 dimensions a thousand records at 60 core radii from the center are not found, so nothing else is queried."""
     points = (60.0 + np.random.default_rng(0).normal(size=(1000, 4000))) / math.sqrt(4000.0)
     plan = dpmedian.plan(1000, 4000, rho=0.028, method="adaptive", radius=100.0)
     tape = Tape.record(bytes(32))
@@ -548,7 +548,7 @@ def test_few_records_far_away_are_found(n, d, most):
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "d"), [(0.58, 1), (0.62, 3)])
 def test_the_larger_of_two_values_is_found_after_a_start_at_the_smaller_one(share, d):
-    """Runs that start at the smaller value are pulled away and restart: at least 32 of 40 end at the larger value."""
+    """Runs that start at the smaller value leave it and restart. At least 32 of 40 runs end at the larger value."""
     points = np.where(np.arange(800)[:, None] < share * 800, 1.0, np.zeros((800, d)))
     plan = dpmedian.plan(800, d, rho=0.028, method="adaptive")
     good = 0

@@ -65,7 +65,7 @@ def test_an_allowance_is_set_once():
 @pytest.mark.parametrize(("name", "relation"), RELATION_CASES)
 @pytest.mark.parametrize("source", ["array", "three parts"])
 def test_every_method_runs_on_what_it_is_charged(name, relation, source):
-    """The method spends its charge: with a hundredth of it a release is refused."""
+    """The method spends its charge, so with a hundredth of the charge a release is refused."""
     case = METHOD_CASES[name]
     plan = make_plan(PublicParameters.of(case.n, case.d, neighbours=relation, **case.arguments), case.method)
     points = cloud(case.n, case.d, seed=len(name))

@@ -144,7 +144,7 @@ def test_no_import_cycles():
 
 
 def test_methods_never_meet_the_records():
-    """Methods own mechanisms; only mechanisms query a source, and only the tape opens an answer."""
+    """Methods own mechanisms. Only mechanisms query a source, and only the tape opens an answer."""
     methods = [name for name in MODULES if within(name, "dpmedian.methods")]
     opening = {"answer", "local", "pick", "gaussian", "laplace", "geometric", "choose", "hidden"}
     assert not [name for name in methods if "dpmedian._core" in imports(name) or calls(name) & opening]
@@ -177,7 +177,9 @@ def test_every_mechanism_and_method_has_its_proof_beside_it():
 
 
 def test_an_assert_narrows_a_type_and_checks_nothing():
-    """`python -O` skips asserts, so nothing that privacy depends on may be an assert: no assert compares numbers."""
+    """`python -O` skips asserts, so nothing that privacy depends on may be an assert. Therefore no assert compares
+    numbers.
+    """
     for module in MODULES:
         for node in ast.walk(tree_of(module)):
             if isinstance(node, ast.Assert):

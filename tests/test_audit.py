@@ -35,10 +35,10 @@ def test_no_release_shows_more_than_it_claims(name):
 
 @pytest.mark.parametrize("name", [row for row in ROWS if row.values != ("loc_dpgd, paper's profile",)])
 def test_a_fraction_of_the_noise_is_noticed(name):
-    """The power of the test above: with half of the noise the same claim is refuted, in every view.
+    """The power of the test above. With half of the noise the same claim is refuted, in every view.
 
-    With so few runs, a quarter of the noise of a slow method is noticed in the intermediate releases; the steps of the
-    paper's profile, which grow with the budget, would take too long.
+    For slow methods, with few runs, a quarter of the noise is noticed in the intermediate releases. Methods of the
+    paper's profile are left out, because their steps grow with the budget and would take too long.
     """
     row = audit.GAMES[name]
     game = row.make(audit.WEAK / 2 if row.slow else audit.WEAK)

@@ -130,7 +130,7 @@ def test_a_share_for_axes_that_cannot_be_used_is_refused():
 
 
 def test_the_shape_of_a_few_long_axes_is_not_that_of_the_noise():
-    """Noise spreads the eighteen equal eigenvalues; the two large ones must not lead to small estimates of the
+    """Noise makes the eighteen equal eigenvalues unequal. The two large ones must not lead to small estimates of the
     others.
     """
     rng, ratios = np.random.default_rng(6), []

@@ -102,7 +102,9 @@ def test_the_curvature_of_a_cloud_is_that_of_a_normal_distribution(d):
     ],
 )
 def test_a_refusal_names_the_records_that_would_do(d, neighbours, given):
-    """This number is accepted, and a tenth less is not: by the same method, or by `auto` with any method."""
+    """This number is accepted, and a number smaller by a tenth is not accepted, by the same method, or by `auto` with
+    any method.
+    """
     n = 4 if d < 100 else 50
     plan = dpmedian.plan(n, d, **ASKED, **given, neighbours=neighbours)
     ledger = dpmedian.Ledger(**ASKED, neighbours=neighbours)
@@ -145,7 +147,7 @@ def test_a_failure_that_is_allowed_is_not_refused():
 
 
 def test_auto_passes_over_a_plan_that_would_be_refused():
-    """With one step the error of dpgd is that of the center; adaptive is refused, too, and another method is not."""
+    """With one step the error of dpgd is that of the center. adaptive is refused, too, and another method is not."""
     given = {"radius": 10.0, "resolution": 0.01}
     assert is_refused(dpmedian.plan(25, 1, **ASKED, **given, method="adaptive"))
     chosen = dpmedian.plan(25, 1, **ASKED, **given)
@@ -171,7 +173,7 @@ LOCALIZED = [
 
 
 def measured(plan: dpmedian.Plan, runs: int) -> tuple[np.ndarray, float]:
-    """Distances to the median over new clouds, in core radii, infinite for failed runs; and the mean core radius."""
+    """Distances to the median over new clouds, in core radii, infinite for failed runs, and the mean core radius."""
     n, d, radius = plan.n, plan.d, plan.parameters.radius
     errors, spreads = np.full(runs, math.inf), np.empty(runs)
     for seed in range(runs):
@@ -204,7 +206,7 @@ PREDICTED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "radius", "resolution", "d", "n"), PREDICTED)
 def test_the_predicted_error_is_right_within_a_factor(method, radius, resolution, d, n):
-    """60 runs, seeds fixed: their mean has a standard error of at most a sixth."""
+    """The mean of 60 runs with fixed seeds has a relative standard error of at most a sixth."""
     given = {"radius": radius} if resolution is None else {"radius": radius, "resolution": resolution}
     plan = dpmedian.plan(n, d, **ASKED, method=method, **given)
     errors, spread = measured(plan, 60)
@@ -216,7 +218,7 @@ def test_the_predicted_error_is_right_within_a_factor(method, radius, resolution
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "radius", "resolution", "d", "n"), LOCALIZED)
 def test_predictions_know_how_often_a_search_is_lost_within_a_large_ball(method, radius, resolution, d, n):
-    """40 runs on new clouds: the rate of failed or useless runs is within 0.25 of the predicted rate.
+    """In 40 runs on new clouds, the rate of failed or useless runs is within 0.25 of the predicted rate.
 
     If the prediction is right, the test fails with a probability of at most 2 exp(-2 * 40 * 0.25^2) < 0.014; seeds are
     fixed.

@@ -24,7 +24,7 @@ METHOD = ["--method", "dpgd", "--radius", "1000"]
 
 @pytest.fixture
 def run(capsys):
-    """Runs the command in this process: exit code, stdout, stderr."""
+    """Run the command in this process, and return the exit code, stdout and stderr."""
 
     def command(*arguments):
         try:

@@ -1,4 +1,4 @@
-"""Private k-medians: what they find, what they cost, and that the result is the same for every source."""
+"""Private k-medians: the clusters that are found, the cost, and the same result for every source."""
 
 from __future__ import annotations
 
@@ -235,8 +235,8 @@ def test_several_centers_have_no_series_and_no_axes():
 
 
 def test_trimmed_records_take_no_center():
-    """4 % of the records are together, 500 away from two clusters: they attract one of two centers unless they are
-    trimmed.
+    """4 % of the records are together, at a distance of 500 from two clusters. They attract one of two centers unless
+    they are trimmed.
     """
     points, centers = clouds(6000, 2, 2)
     points[:240] = 500.0 + np.random.default_rng(1).normal(size=(240, 2))
@@ -399,7 +399,7 @@ def test_weighted_k_medians_ignore_what_is_trimmed():
 
 
 def seen_of(counts: np.ndarray, shells: np.ndarray) -> refinement.Seen:
-    """What a release would state with noise of 5 records."""
+    """The values of a release with a noise of 5 records."""
     return refinement.Seen(counts, shells, np.zeros((len(counts), 2)), 5.0, 5.0, 5.0)
 
 

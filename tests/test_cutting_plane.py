@@ -67,7 +67,7 @@ def test_it_replays_on_neighbours(replay, profile, n, d):
 
 @pytest.mark.parametrize("profile", ["default", "paper"])
 def test_cuts_and_choice_replay_on_neighbours(replay, profile):
-    """From a given start: every cut and the choice are queried, and the range of the choice holds."""
+    """From a given start, every cut and the choice are queried, and the range of the choice holds."""
     points = cloud(400, 3)
     plan = cutting(400, 3, profile, rho=0.5, radius=1e6)
     plan = replace(plan, calibrated=replace(plan.calibrated, localization=Start(np.full(3, 6.0), 2.0)))
@@ -154,7 +154,7 @@ def test_missing_arguments_are_named():
 
 
 def test_it_finds_the_median_to_second_order():
-    """The median of 40 runs against ten times the predicted excess, error^2/2."""
+    """The median excess of 40 runs is below ten times the predicted excess, error^2/2."""
     points = cloud(20_000, 4)
     recipe = fine(points, np.full(4, 5.0), 3.0, rho=0.05)
     found = [
@@ -165,7 +165,9 @@ def test_it_finds_the_median_to_second_order():
 
 
 def test_it_is_not_worse_than_descent_at_a_nonsmooth_point():
-    """60 % of the records at one point, at which F is not smooth. The median of 9 runs each, from the same start."""
+    """60 % of the records are at one point, at which F is not smooth. The medians of 9 runs each, from the same start,
+    are compared.
+    """
     rng = np.random.default_rng(5)
     points = rng.normal(size=(4000, 3))
     points[:2400] = 3.0
@@ -223,7 +225,9 @@ def test_odd_sizes_run(n, d, radius, resolution):
 
 
 def test_a_collapsed_region_ends_the_cutting_early():
-    """More cuts than double precision can represent: fewer are queried than planned, and the answer is a point."""
+    """The plan has more cuts than double precision can represent. Fewer cuts are queried than planned, and the answer
+    is a point.
+    """
     points = np.full((1000, 1), 0.25)
     recipe = fine(points, np.zeros(1), 1.0, rho=1e4)
     recipe = replace(recipe, late=replace(recipe.late, releases=500))
@@ -237,7 +241,9 @@ def test_a_collapsed_region_ends_the_cutting_early():
 
 
 def test_a_fit_finds_the_root_of_a_linear_gradient_and_its_misfit_is_chi_square():
-    """Misfits of honest noise lie within 5 standard deviations; a quadratic part that exceeds the noise does not."""
+    """Misfits of honest noise lie within 5 standard deviations. The misfit of a quadratic part that exceeds the noise
+    does not.
+    """
     rng = np.random.default_rng(8)
     centers = rng.normal(size=(301, 4))
     root = np.array([0.3, -0.2, 0.1, 0.4])
@@ -270,7 +276,7 @@ def test_a_region_refuses_what_is_no_ball_and_no_direction():
 
 
 def test_the_selection_prefers_the_better_candidate():
-    """F differs by 100 diameters at eta = 1: the better candidate is missed with probability exp(-50)."""
+    """F differs by 100 diameters at eta = 1, so the better candidate is missed with probability exp(-50)."""
     points = np.zeros((200, 2))
     candidates = np.array([[1.0, 0.0], [0.5, 0.0]])
     source = ArraySource.of(points, cutting(200, 2).parameters)
@@ -280,7 +286,9 @@ def test_the_selection_prefers_the_better_candidate():
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["loc_cutting_plane", "loc_dpgd"])
 def test_a_lost_localization_is_a_failed_release_and_no_far_point(method):
-    """Slightly above the sufficient n, with a radius of 10^20 core radii: none of 60 runs returns an excess above 1."""
+    """With slightly more records than the sufficient n and a radius of 10^20 core radii, none of 60 runs returns an
+    excess above 1.
+    """
     points = np.random.default_rng(0).normal(size=(500, 2)) + 5.0
     plan = dpmedian.plan(500, 2, epsilon=1.0, delta=1e-6, method=method, radius=1e20, resolution=0.05)
     messages = []

@@ -134,7 +134,7 @@ def test_a_lost_worker_costs_time_only(distributed, array):
 
 
 def test_a_worker_that_is_lost_before_its_actor_is_made_is_not_waited_for(distributed, array, monkeypatch):
-    """The cluster would keep an actor for a worker that is gone waiting, forever."""
+    """The cluster would wait forever with an actor for a worker that is gone."""
     monkeypatch.setattr(in_the_cluster, "_PATIENCE", 0.2)
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
@@ -173,7 +173,9 @@ def test_what_a_cluster_cannot_answer_is_named(client, array):
 
 @pytest.fixture(scope="module")
 def visits():
-    """Rows of people who have several, in no order; ids are texts whose order is not that of the numbers in them."""
+    """Rows of people who have several rows, in random order. The ids are texts whose order is not that of the numbers
+    in them.
+    """
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(5)
     person = rng.integers(0, 3000, 12_000)
@@ -298,7 +300,7 @@ def test_pairs_are_queried_on_gathered_records(client, array):
 
 
 def test_a_message_is_opaque_at_both_ends():
-    """The pickled bytes are not encrypted; Dask's TLS protects them. No program or log reads them by mistake."""
+    """The pickled bytes are not encrypted, but Dask's TLS protects them. No program or log reads them by mistake."""
     question, points = Statistic("gradient", theta=np.zeros(3), bits=20), Points(POINTS[:10].copy())
     query = pickle.loads(pickle.dumps(Message.query(question)))
     answers = pickle.loads(pickle.dumps([query.answer([points])]))
@@ -320,7 +322,7 @@ def test_a_message_is_opaque_at_both_ends():
 
 @pytest.fixture(params=["fetched", "asked"])
 def few(request, monkeypatch):
-    """Small groups are fetched, and large ones are queried in rounds; here all groups are one or the other."""
+    """Small groups are fetched, and large groups are queried in rounds. Here all groups are small, or all are large."""
     if request.param == "asked":
         monkeypatch.setattr(in_the_cluster, "_FEW", 0)
 
@@ -399,7 +401,7 @@ def test_partitions_are_read_by_the_names_of_their_columns(client, visits):
 
 
 def test_what_the_client_fetches_of_groups_is_bounded(client, visits, monkeypatch):
-    """Large groups are never fetched; small ones are fetched in rounds of a few groups and then dropped."""
+    """Large groups are never fetched. Small groups are fetched in rounds of a few groups, and are then dropped."""
     frames = pytest.importorskip("dask.dataframe")
     rows, fetched = visits[["x", "y", "place"]], []
     fetch = Holders.rows

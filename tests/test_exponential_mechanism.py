@@ -56,7 +56,7 @@ def test_the_worst_log_odds_equal_the_claim_and_the_concentrated_cost_holds(boun
 
 @pytest.mark.parametrize("scores", [[5, 5, 5, 5], [0, 1, 2, 3, 40], [-(2**62), 2**62, -(2**62) + 3], [7]])
 def test_the_program_draws_the_exact_weights(scores):
-    """Chi-square over 20,000 draws; expected counts below 5 are pooled; alpha = 1e-6 from scipy's chi2."""
+    """A chi-square test over 20,000 draws with alpha = 1e-6 (from scipy's chi2). Expected counts below 5 are pooled."""
     mechanism, runs = Exponential.of("test", 1.1), 20_000
     rate = rate_of(mechanism, 3)
     expected = runs * weights(scores, rate)
@@ -140,7 +140,7 @@ def test_the_building_block_costs_what_was_asked(rho):
 
 
 def test_a_sensitivity_is_half_a_range():
-    """4,000 draws each, with the same keys; 6 standard deviations are exceeded with a probability below 1e-8."""
+    """4,000 draws each, with the same keys. 6 standard deviations are exceeded with a probability below 1e-8."""
     runs, scores = 4_000, [0, 4]
     calls = [{"sensitivity": 3}, {"bounded_range": 6}]
     counts = [

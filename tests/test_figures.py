@@ -52,7 +52,7 @@ def of_the_paper() -> list[str]:
 
 
 def federated(title: str) -> dict[str, dict[str, float]]:
-    """Return the accuracy of every rule under every attack; rules that refuse are left out."""
+    """Return the accuracy of every rule under every attack. Rules that refuse are left out."""
     found = {}
     for row in rows("federated.md", title):
         rule = row.pop("rule").replace(", the best without attack", "")
@@ -136,7 +136,7 @@ def test_figures_agree_to_the_digits_that_are_written():
 
 
 def test_the_best_private_locations_are_those_that_the_page_names():
-    """Means are closer to the center in two dimensions; this package is closer with outliers, heavy tails, unknown
+    """Means are closer to the center in two dimensions. This package is closer with outliers, heavy tails, unknown
     places.
     """
     distances = {

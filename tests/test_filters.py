@@ -63,7 +63,7 @@ FIRST, GAIN, LOSS = PrivacyCost.pure_dp(1e-6), pure(1.0000013675), pure(0.08354,
 
 
 def test_exact_composition_is_no_filter() -> None:
-    """Both branches fit if they are fixed beforehand, and an analyst who chooses between them exceeds delta."""
+    """Both branches fit if they are fixed beforehand, but an analyst who chooses between them exceeds delta."""
     fixed = named("costs_fixed_beforehand")
     assert fixed.admits([FIRST, *GAIN])
     assert fixed.admits([FIRST, *LOSS])
@@ -144,7 +144,9 @@ def test_pairs_may_be_chosen_adaptively() -> None:
 
 
 def test_the_first_release_may_use_the_budget_up_exactly() -> None:
-    """Its cost was chosen before any result, so it is counted exactly, for any kinds of releases."""
+    """The cost of the first release was chosen before any result, so this cost is counted exactly, for any kinds of
+    releases.
+    """
 
     def cost_of(rho: float) -> PrivacyCost:
         selection = PrivacyCost.bounded_range(math.sqrt(8 * 0.1 * rho))

@@ -39,7 +39,7 @@ def start():
 
 
 def honest(node, arrays):
-    """An honest client sends the target with a little noise of its own; `count` differs for every client."""
+    """An honest client sends the target with a little noise of its own. `count` differs for every client."""
     rng = np.random.default_rng(node)
     sent = {key: value + 0.1 * rng.normal(size=value.shape) for key, value in TARGET.items()}
     return model(**sent, count=np.array(node), scalar=np.float64(1.0))
@@ -140,7 +140,7 @@ MALFORMED = {
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_whatever_a_client_sends_concerns_its_own_record_alone(kind, neighbours):
-    """A malformed reply is a drop-out: under "replace" a row of zeros, under "add_remove" none."""
+    """A malformed reply is a drop-out: under "replace" a row of zeros, and under "add_remove" no row."""
 
     def rows(behaviour):
         grid = Clients(behaviour, nodes=range(1, 11))
@@ -173,7 +173,7 @@ def test_a_client_has_one_record_however_often_it_replies():
 
 
 def test_a_failure_keeps_the_model_and_stays_charged(strategy):
-    """Nobody replies: the noisy number shows that nothing can be found, and it has its cost nevertheless."""
+    """If nobody replies, the noisy number shows that nothing can be found. The noisy number has its cost nevertheless."""
     ledger = Ledger(rho=1.0, neighbours="add_remove", unit="client")
     made = strategy(ledger=ledger)
     result = made.start(Clients(lambda node, arrays: None), start(), num_rounds=1)
@@ -337,7 +337,9 @@ def test_a_client_has_one_record_in_a_step_however_often_it_replies(strategy):
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_the_threshold_follows_the_median_length_within_the_budget_of_the_rounds(strategy, neighbours):
-    """Updates have lengths near 5; the first model has length 160. The noise of a count of 200 is 5 at this budget."""
+    """Updates have lengths near 5, and the first model has the length 160. The noise of a count of 200 is 5 at this
+    budget.
+    """
     unit = np.ones(256) / 16.0
 
     def behaviour(node, arrays):
@@ -516,16 +518,15 @@ def test_auto_takes_the_median_if_it_will_be_found_and_steps_otherwise(strategy)
 
 @pytest.mark.slow
 def test_what_clients_report_is_not_aggregated(strategy):
-    """Their losses and numbers of examples are not private; a round shows released values and its cost."""
+    """Losses and numbers of examples are not private, so a round shows released values and its cost only."""
     result = strategy().start(Clients(), start(), num_rounds=1)
     assert set(result.train_metrics_clientapp[1]) == {"failed", "rho-spent", "error-radius", "scale"}
     assert result.evaluate_metrics_clientapp == {}
 
 
 def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy):
-    """Neighbors differ in one node: with a fixed share of nodes, another node could take its place.
-
-    Binomial(4000, 1/2) is outside of 2000 +- 190 with probability below 1e-8.
+    """Neighbors differ in one node, and with a fixed share of nodes another node could take its place. Binomial(4000,
+    1/2) is outside of 2000 +- 190 with probability below 1e-8.
     """
     sizes = []
     for _ in range(10):

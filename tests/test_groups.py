@@ -51,7 +51,7 @@ def test_every_key_has_a_value_and_every_other_label_is_left_out():
 
 
 def test_keys_that_are_equal_in_python_are_refused_before_the_charge():
-    """1 and True are different labels but the same key of the mapping that is returned: a group would be lost."""
+    """1 and True are different labels but the same key of the mapping that is returned, so a group would be lost."""
     ledger = dpmedian.Ledger(rho=9.0, neighbours="add_remove")
     with pytest.raises(ValueError, match="keys must differ"):
         dpmedian.geometric_medians(np.zeros((20, 2)), [1] * 20, keys=[1, True], n=20, ledger=ledger, **BUDGET)
@@ -392,8 +392,8 @@ def test_the_command_releases_groups(tmp_path, capsys):
 @pytest.mark.parametrize("cell", [math.nan, "secret", None, 1j, [1], b"\xff", 10**400, True])
 @pytest.mark.parametrize("nonfinite", ["center", "drop"])
 def test_no_cell_of_a_row_shows_in_an_unattended_run(cell, nonfinite):
-    """For any content of a row, as a coordinate, a label or an id: no error, no warning, and the other records are
-    unchanged.
+    """For any content of a row, as a coordinate, a label or an id, there is no error and no warning, and the other
+    records are unchanged.
     """
     pandas = pytest.importorskip("pandas")
     usual = {

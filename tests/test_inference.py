@@ -1,4 +1,4 @@
-"""Confidence regions for the population's median: how often they cover, what they cost, and what they state."""
+"""Confidence regions for the population's median: their coverage, their cost, and the values that they state."""
 
 import json
 
@@ -221,7 +221,9 @@ def test_what_a_region_needs_is_small_and_vanishes_with_many_records():
 
 
 def test_the_directions_get_what_the_plan_says():
-    """They are released with the later gradients, on all records, and their total noise is the one in the record."""
+    """The directions are released with the later gradients, on all records, and their total noise is the noise in the
+    record.
+    """
     n, d = 3000, 2
     plan = dpmedian.plan(n, d, **BUDGET)
     tape = Tape.record((3).to_bytes(32, "little"))
@@ -237,10 +239,9 @@ def test_the_directions_get_what_the_plan_says():
 
 @pytest.mark.slow
 def test_it_covers_the_median_of_the_population():
-    """95 % and 80 % regions of 200 fresh samples of a skewed population: alpha = 1e-4 for each of four binomial tests.
-
-    A region with the stated probability covers fewer than 176 of 200 with probability 7e-5 at 95 %, fewer than 138 with
-    probability 1e-4 at 80 %; all 200 with 3e-5 at 95 %.
+    """Regions of 95 % and 80 % are computed for 200 fresh samples of a skewed population, with alpha = 1e-4 for each of
+    four binomial tests. A region with the stated probability covers fewer than 176 of 200 with probability 7e-5 at 95
+    %, fewer than 138 with probability 1e-4 at 80 %, and all 200 with probability 3e-5 at 95 %.
     """
     n, d = 2000, 2
     plan = dpmedian.plan(n, d, **BUDGET)

@@ -120,7 +120,7 @@ def dask_frame(columns, folder):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Workers that are threads of this process; tests/test_dask.py has real ones."""
+    """Workers that are threads of this process. tests/test_dask.py has real workers."""
     distributed = pytest.importorskip("distributed")
     with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
         yield client

@@ -1,6 +1,6 @@
 """The pure-DP mechanism: the exact distribution, its sensitivity, its accuracy, and what it refuses.
 
-Statistical tests have fixed seeds, so they pass always or never; each states its alpha.
+Statistical tests have fixed seeds, so they pass always or never. Each of them states its alpha.
 """
 
 import itertools
@@ -27,7 +27,7 @@ LONG = pytest.param(3, marks=pytest.mark.slow)
 
 
 def chi_square_threshold(freedom, z=4.7534):
-    """The Wilson-Hilferty quantile; z = 4.7534 is alpha = 1e-6."""
+    """The Wilson-Hilferty quantile. z = 4.7534 corresponds to alpha = 1e-6."""
     spread = 2.0 / (9.0 * freedom)
     return freedom * (1.0 - spread + z * math.sqrt(spread)) ** 3
 
@@ -119,7 +119,7 @@ def fewest_changes(points, z):
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_score_is_never_above_the_papers_len(d):
-    """n <= 12, with records at the scored point; benches/inverse_sensitivity.py prints the gap."""
+    """Data sets of at most 12 records, some of them at the scored point. benches/inverse_sensitivity.py prints the gap."""
     rng = np.random.default_rng(d)
     lattice = Lattice(1.0, 2**20, 2)
     for n in (2, 5, 9, 12):
@@ -156,9 +156,7 @@ def test_no_outcome_tells_more_than_epsilon_on_any_neighbours(d):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_no_outcome_tells_more_than_epsilon_where_a_record_is_added(d):
-    """All data sets of up to three records at seven places, including none; any record of them is removed, in any
-    row.
-    """
+    """All data sets of up to three records at seven places, and the empty one. Any record is removed, in any row."""
     epsilon, lattice = 1.5, Lattice(1.0, 6, 2)
     sites = np.arange(-6, 7, 2)[:, None] if d == 1 else np.random.default_rng(0).integers(-4, 5, size=(7, d))
     places = domain(lattice, d)
@@ -251,8 +249,8 @@ def paper_bound(n, d, epsilon, beta, radius, r, optimum):
 @pytest.mark.parametrize("d", [1, 2, LONG])
 @pytest.mark.parametrize("name", ["gauss", "ties", "outliers"])
 def test_the_bounds_hold(d, name):
-    """100 runs at beta = 0.05: the bounds on the value, on the distance (errata, item 8) and the paper's value bound
-    each hold in at least 95.
+    """In 100 runs at beta = 0.05, the bound on the value, the bound on the distance (errata, item 8) and the paper's
+    bound on the value each hold in at least 95 runs.
 
     With failures of probability at most 0.05 the number of successes is at least 89 with probability 0.996. Measured
     failures are far rarer than the bound allows, so 95 leaves room.
@@ -295,7 +293,7 @@ def test_the_bound_of_the_distance_is_that_of_the_proof():
 
 @pytest.mark.parametrize("d", [1, 2, LONG])
 def test_the_prediction_is_about_what_comes_out(d):
-    """The mean over 60 runs on a Gaussian cloud within a factor of three."""
+    """The mean over 60 runs on a Gaussian cloud is within a factor of three of the prediction."""
     n = 1000
     points = gauntlet("gauss", n, d)
     plan = dpmedian.plan(n, d, epsilon=1.0, method="inverse_sensitivity", radius=1e4, resolution=1e-3)
@@ -397,7 +395,7 @@ def test_the_finest_and_the_widest_parameters_run(d):
 
 
 def drawn(points, **change):
-    """The draw itself: a plan whose draw would be useless is refused."""
+    """The draw itself, because a plan whose draw would be useless is refused."""
     plan = dpmedian.plan(*points.shape, **{**PURE, **change})
     return plan.calibrated.run(ArraySource.of(points, plan.parameters), Tape.draw(bytes(32))).point
 

@@ -83,8 +83,8 @@ def test_the_pairs_of_kept_records_have_the_distribution_of_a_uniform_matching_f
 
 @pytest.mark.parametrize("other", [HALF, 0])
 def test_the_distributions_for_neighbors_are_coupled_within_one_pair(other):
-    """Strassen: on the line there is a coupling within 1 if and only if each cumulative distribution lies between the
-    shifted other ones.
+    """By Strassen's theorem, on the line there is a coupling within 1 if and only if each cumulative distribution lies
+    between the two shifted versions of the other.
     """
     here, there = enumerated(with_weight(WHOLE)), enumerated(with_weight(other))
     for t in range(-1, 5):
@@ -93,8 +93,8 @@ def test_the_distributions_for_neighbors_are_coupled_within_one_pair(other):
 
 
 def test_the_same_random_numbers_are_no_coupling_for_a_middle_row():
-    """A changed weight in a middle row moves some counts by more than the bound, and in the last row it moves none by
-    more.
+    """A changed weight in a middle row moves some counts by more than the bound. In the last row it moves no count by
+    more than the bound.
     """
     last = len(LINE) - 1
     gone = [0 if row == last else own for row, own in enumerate(BEFORE)]

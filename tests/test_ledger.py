@@ -700,7 +700,7 @@ def test_a_lock_whose_file_is_never_the_same_is_an_error_and_not_a_wait(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 def test_a_ledger_with_two_names_is_refused_and_the_budget_is_spent_once(tmp_path: Path) -> None:
-    """A charge replaces one name of the file; the other name would keep the old content, and its budget."""
+    """A charge replaces the file under one name. The other name would keep the old content, and its budget."""
     path, other = tmp_path / "ledger.json", tmp_path / "other.json"
     ledger = Ledger(rho=1.0, path=path)
     charge = ledger.charge("before", "dpgd", concentrated(0.25))
@@ -1039,7 +1039,7 @@ def test_whatever_becomes_of_the_ledger_the_outcome_of_a_run_is_kept(
         return "the point"
 
     def warned(state: str) -> contextlib.AbstractContextManager[object]:
-        """As a warning, or, if warnings are errors as in these tests, on stderr."""
+        """The message appears as a warning, or on stderr if warnings are errors, as in these tests."""
         what = rf"the ledger could not mark '\w+' as {state}; its cost is spent and stays charged: "
         return contextlib.nullcontext() if as_errors else pytest.warns(UserWarning, match=what)
 

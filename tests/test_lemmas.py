@@ -45,7 +45,7 @@ def size(*sets: np.ndarray) -> float:
 
 
 def unique_median(points: np.ndarray) -> np.ndarray:
-    """The median if it is unique; an even number of records on a line may have a segment of medians."""
+    """The median if it is unique. An even number of records on a line may have a segment of medians."""
     centred = points - points[0]
     assume(len(points) % 2 == 1 or np.linalg.matrix_rank(centred) >= 2)
     return nonprivate.geometric_median(points)
@@ -60,7 +60,9 @@ def fraction_radius(points: np.ndarray, theta: np.ndarray, fraction: float) -> f
 @example((np.array([[0.0], [0.0], [0.0]]), np.array([[9.0], [0.0], [0.0]])), 1.0, 0.75)
 @settings(max_examples=300, deadline=None)
 def test_the_mean_of_the_m_largest_ball_counts_moves_by_at_most_m_plus_n_minus_2_over_m(pair, radius, gamma):
-    """Lemma sens-radius-finder: the paper charges 3; the sum of the m largest counts moves by at most m + n - 2."""
+    """Lemma sens-radius-finder. The paper charges 3 for the mean, and the sum of the m largest counts moves by at most
+    m + n - 2.
+    """
     n = len(pair[0])
     m = math.ceil(gamma * n)
     sums = [int(nonprivate.top_count_sums(x, [radius], m)[0]) for x in pair]
@@ -68,8 +70,8 @@ def test_the_mean_of_the_m_largest_ball_counts_moves_by_at_most_m_plus_n_minus_2
 
 
 def test_that_sensitivity_is_reached():
-    """All records are within the radius of one that leaves: m = 3 of 4 counts fall from 4, 4, 4 to 3, 3, 3; and n = m
-    at 1.
+    """All four records are together, and one of them leaves. The counts fall from 4, 4, 4, 4 to 3, 3, 3, 1, so the sum
+    of the m = n = 4 counts falls by m + n - 2 = 6.
     """
     together, apart = np.zeros((4, 1)), np.array([[0.0], [0.0], [0.0], [9.0]])
     sums = [int(nonprivate.top_count_sums(x, [1.0], 4)[0]) for x in (together, apart)]
@@ -82,7 +84,7 @@ def test_that_sensitivity_is_reached():
 def test_a_radius_between_two_counts_is_within_its_factors_of_the_quantile_radius(points, gamma):
     """Lemma quantile-qual with gamma_1 = gamma_2: N(nu) >= ceil(gamma n) and N(nu/2) < ceil(gamma n).
 
-    The lemma is printed for any m; the upper bound needs m <= gamma n, as in the algorithm. For records at 0, 0 and
+    The lemma is printed for any m, but the upper bound needs m <= gamma n, as in the algorithm. For records at 0, 0 and
     1000, with m = 3 and gamma = 0.6, the third record lowers the mean of the counts although two lie within 0 of the
     median.
     """
@@ -117,8 +119,8 @@ def test_points_far_from_each_other_differ_in_loss(points, source, gamma):
 def test_one_replaced_record_moves_the_median_by_at_most_three_halves_of_its_quantile_radius(pair):
     """Lemma worst-case-distance-one, for n >= 4.
 
-    Its proof counts 3n/4 common records inside the ball, but one of them may be the replaced one: the bound needs the
-    ball of ceil(3n/4) + 1 records.
+    Its proof counts 3n/4 common records inside the ball, but one of them may be the replaced record. So the bound needs
+    the ball of ceil(3n/4) + 1 records.
     """
     points, other = pair
     median = unique_median(points)

@@ -133,7 +133,9 @@ def attempt(plan: dpmedian.Plan, points: np.ndarray, **arguments) -> dpmedian.Re
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpmedian.LikelyFailureWarning")
 def test_a_radius_that_is_never_found_is_a_failed_release_with_the_full_cost():
-    """60 runs at a predicted probability p: more than 60 p + 4 sqrt(60 p) + 4 failures have probability below 1e-4."""
+    """In 60 runs with a predicted probability p, more than 60 p + 4 sqrt(60 p) + 4 failures have a probability below
+    1e-4.
+    """
     plan, ledger = loc_dpgd(300, 2, "paper", rho=6.0), dpmedian.Ledger(rho=1000.0)
     predicted = plan.prediction.failure
     assert 0.05 < predicted < 0.5
@@ -187,8 +189,8 @@ def test_localization_keeps_the_median_within_its_ball():
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d"), [(2000, 3), (1000, 20)])
 def test_the_predicted_excess_is_right_on_a_gaussian_cloud(n, d):
-    """The median of 15 runs is within a factor of 4 of the prediction: an averaged chi-square with d >= 3 degrees of
-    freedom.
+    """The median of 15 runs is within a factor of 4 of the prediction. The excess is like a chi-square with d >= 3
+    degrees of freedom.
     """
     points = np.random.default_rng(7).normal(size=(n, d)) + 5.0
     plan = loc_dpgd(n, d, radius=1e3, resolution=0.01, rho=None, epsilon=1.0, delta=1e-5)

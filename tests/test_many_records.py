@@ -71,7 +71,7 @@ def test_totals_of_more_than_2_to_the_30_records_are_exact():
 
 
 def test_in_very_many_dimensions_second_moments_are_those_of_the_sample(monkeypatch):
-    """All records are queried for gradients and counts only; the region is a ball, and the Hessian is that of the
+    """All records are queried for gradients and counts only. The region is a ball, and the Hessian is that of the
     sample.
     """
     d, n = 20, 60_000

@@ -31,7 +31,7 @@ def test_a_triangle_becomes_a_matrix_without_the_factor_off_the_diagonal(d):
 
 @pytest.mark.parametrize("d", [130, 200])
 def test_noise_rarely_stands_out_and_a_direction_twice_as_large_always_does(d):
-    """Noise exceeds its mean by 2.5 standard deviations in 0.6 % of the cases: of 100 more than 4 do so with
+    """Noise exceeds its mean by 2.5 standard deviations in 0.6 % of the cases. More than 4 of 100 cases do so with
     probability 4e-4.
     """
     rng = np.random.default_rng(d)
@@ -76,7 +76,7 @@ def test_a_hessian_without_vectors_is_that_of_the_coordinates(d):
 
 @pytest.mark.parametrize("d", [1, 4, 30])
 def test_gradients_correct_a_hessian_that_is_wrong(d):
-    """The gradients are linear with twice the assumed Hessian: after some gradients the point is the median."""
+    """The gradients are linear with twice the assumed Hessian, and after some gradients the point is the median."""
     rng = np.random.default_rng(d)
     median = 0.2 * rng.normal(size=d) / math.sqrt(d)
     made = belief(model(np.ones(d), None), d)
@@ -122,7 +122,7 @@ def test_many_dimensions_are_reduced_to_the_span_of_what_was_seen():
 
 
 def test_spikes_are_those_eigenvalues_that_lie_beyond_the_edge():
-    """The Lanczos method finds the same eigenvalues as a full decomposition; the others are equal, and the trace
+    """The Lanczos method finds the same eigenvalues as a full decomposition. The others are equal, and the trace
     vanishes.
     """
     rng, d = np.random.default_rng(5), 300

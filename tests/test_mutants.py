@@ -1,5 +1,5 @@
-"""The table of mutants is kept up to date with the code; `make mutants` runs it, which takes too long for every
-change.
+"""The table of mutants is kept up to date with the code. `make mutants` runs the mutants, which takes too long for
+every change.
 """
 
 import sys

@@ -193,9 +193,8 @@ def contributions(table: Table) -> dict[str, int]:
 
 
 def distance(one: Table, other: Table, neighbours: str) -> float:
-    """The number of users to add, remove or replace to get from one table to the other; infinite if it is impossible.
-
-    A user is identified with the contributed rows; under "replace" any user may be replaced by any other.
+    """The number of users to add, remove or replace to get from one table to the other, or infinity if this is
+    impossible. A user is identified with the contributed rows. Under "replace" any user may be replaced by any other.
     """
     here, there = contributions(one), contributions(other)
     changed = [user for user in {*here, *there} if here.get(user) != there.get(user)]
@@ -214,8 +213,8 @@ def row_distance(one: Table, other: Table, neighbours: str) -> float:
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_how_many_units_one_row_can_change_by_enumeration(neighbours: str) -> None:
-    """`per_record` charges for the longest distance between tables that differ in one row; if it is infinite, it
-    refuses.
+    """`per_record` charges for the longest distance between tables that differ in one row. If this distance is
+    infinite, it raises an error.
     """
     longest = max(distance(one, other, neighbours) for one in TABLES for other in edits(one, neighbours))
     cost = PrivacyCost(pure_epsilons=(1.0,), neighbours=neighbours, unit="user")  # type: ignore[arg-type]

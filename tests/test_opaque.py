@@ -1,4 +1,4 @@
-"""An exact answer can be read only through a tape: every other way that Python offers is tried."""
+"""An exact answer can be read only through a tape. Every other way that Python offers is tried."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def arrow():
 
 
 def write(arrow, path: Path, points, *, compression: str | None = None, per_batch: int = 700) -> Path:
-    """Write the format of the extension; several batches, one of them empty, and several row groups."""
+    """Write the format of the extension, with several batches, one of them empty, and several row groups."""
     names = [f"x{j}" for j in range(points.shape[1])]
     table = arrow.table({name: points[:, j] for j, name in enumerate(names)})
     if path.suffix == ".parquet":

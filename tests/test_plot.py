@@ -156,7 +156,7 @@ def test_without_matplotlib_the_extra_is_named(release, monkeypatch):
 
 
 def test_no_picture_tells_a_private_number_of_records():
-    """The title of a release has the noisy size; a plan without a guess is drawn for the sizes that it shows."""
+    """The title of a release has the noisy size. A plan without a guess is drawn for the sizes that it shows."""
     hidden = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}
     points = np.random.default_rng(0).normal(size=(1234, 2))
     made = dpmedian.geometric_median(points, **hidden, seed=1)

@@ -74,7 +74,7 @@ def test_the_cost_is_the_same_for_every_size(method):
 @pytest.mark.parametrize("method", SIZED)
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_data_sets_of_no_and_one_record_run(method, n):
-    """With and without a guess; a failure is an output."""
+    """This holds with and without a guess, and a failure is an output."""
     for guess in (None, 500):
         plan = planned(method, guess)
         tape = Tape.draw(bytes([n + 1] * 32), "add_remove")
@@ -100,9 +100,8 @@ def test_data_sets_of_no_and_one_record_run(method, n):
     ],
 )
 def test_a_release_that_ends_after_its_size_costs_what_ran_where_that_is_proved(terms, lowered, tmp_path):
-    """In rho each release has its own cost, also if it was chosen adaptively; other ledgers keep the whole charge.
-
-    The file shows this.
+    """In a ledger in rho each release has its own cost, also if it was chosen adaptively. Other ledgers keep the whole
+    charge. The file shows this.
     """
     asked = {"rho": 0.02} if "rho" in terms else BUDGET
     asked = asked if terms.get("composition") != "concentrated" else {"epsilon": 0.9, "delta": 1e-6}
@@ -147,8 +146,8 @@ def test_only_a_part_of_what_was_charged_can_have_run_and_only_once():
 @pytest.mark.filterwarnings("ignore::dpmedian.ConversionWarning")
 @pytest.mark.parametrize(("unit", "times"), [("person", 1.0), ("record", 4.0)])
 def test_what_ran_is_charged_for_the_unit_of_the_release(unit, times):
-    """A row that moves to another person is one person less and one person more: twice for a ledger per record, so four
-    rho.
+    """A row that moves to another person removes one person and adds another. So a ledger per record counts two units,
+    and four times the rho.
     """
     planned = dpmedian.plan(None, 2, rho=0.5, neighbours="add_remove", unit="person")
     ledger = dpmedian.Ledger(rho=10.0, neighbours="add_remove", unit=unit)
@@ -162,7 +161,7 @@ def test_what_ran_is_charged_for_the_unit_of_the_release(unit, times):
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_pure_releases_need_no_size(n, d):
-    """With and without a guess; the whole cost is that of the draw."""
+    """With and without a guess, the whole cost is that of the draw."""
     for guess in (None, 50):
         asked = {"epsilon": 1.0, **LOCATED, "neighbours": "add_remove", "n": guess}
         release = dpmedian.geometric_median(np.full((n, d), 3.0), **asked, seed=1)
@@ -216,7 +215,9 @@ def test_too_few_records_are_a_charged_failure_that_names_the_noisy_size():
 
 @pytest.mark.parametrize(("d", "rho"), [(3, 8.0), (1, 1e-12), (2, 1e5), (5000, 0.1), (4000, 0.1)])
 def test_the_noise_at_every_size_that_can_be_seen_fits_a_lattice(d, rho):
-    """At both ends, for every kind of release at the smallest and at the largest cost, and at sizes in between."""
+    """This is tested at the smallest and the largest size, for every kind of release at the smallest and at the largest
+    cost, and at sizes in between.
+    """
     plan = dpmedian.plan(None, d, rho=rho, method="adaptive", neighbours="add_remove")
     for n in (0, PRIVATE_RECORDS_MAX):
         allowance = plan.calibrated.at(n).allowance
@@ -301,7 +302,7 @@ def test_n_is_needed_where_it_is_public():
 
 
 def test_hidden_samples_are_taken_by_coins():
-    """With many records the searches query a sample; a contract tests that all partitions give the same bits."""
+    """With many records the searches query a sample. A contract tests that all partitions give the same bits."""
     assert ("adaptive, sample", "add_remove") in RELATION_CASES
     case = METHOD_CASES["adaptive, sample"]
     plan = make_plan(PublicParameters.of(case.n, case.d, neighbours="add_remove", **case.arguments), case.method)
@@ -314,7 +315,8 @@ def test_hidden_samples_are_taken_by_coins():
 
 
 def test_the_size_as_a_building_block():
-    """The noise is that of one Gaussian count: 1,000 releases, six standard errors for mean and standard deviation.
+    """The noise is that of one Gaussian count. In 1,000 releases mean and standard deviation are within six standard
+    errors.
 
     A sigma that is a fifth too small or too large is noticed with a probability of 0.99.
     """

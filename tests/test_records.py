@@ -411,7 +411,7 @@ def test_what_is_no_number_becomes_nan():
 
 
 def test_no_record_decides_the_dimension():
-    """The first row is a record, too: a plain list has no dimension that is public."""
+    """The first row is a record, too, so a plain list has no dimension that is public."""
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     rows = POINTS.tolist()
     for points in (

@@ -41,7 +41,7 @@ def release(points):
 
 
 def test_a_page_shows_no_record_of_the_data(points, release, tmp_path):
-    """It shows neither a coordinate in any usual precision nor anything that is not in the audit record."""
+    """The page shows no coordinate in any usual precision, and nothing that is not in the audit record."""
     written = release.report(tmp_path / "page.html").read_text()
     shown = set(re.findall(r"\d+\.\d{3,}", written))
     private = {f"{value:.{digits}f}" for value in points.ravel() for digits in (6, 9, 12)}
@@ -180,7 +180,9 @@ def test_a_ledger_is_told_with_what_each_release_took(points):
 
 @pytest.mark.parametrize("mu", [0.1, 0.5, 1.0, 3.0])
 def test_the_power_of_an_attacker_is_that_of_the_best_test(mu):
-    """For a Gaussian with shift mu it is Phi(mu + Phi^-1(5 %)); the bound is never below it, and close to it."""
+    """For a Gaussian with shift mu the power is Phi(mu + Phi^-1(5 %)). The bound is never below the power, and close to
+    it.
+    """
     normal = NormalDist()
     best = normal.cdf(mu + normal.inv_cdf(0.05))
     assert best <= power(PrivacyCost(mu_squared=mu * mu)) <= 1.01 * best
@@ -335,7 +337,7 @@ def test_a_map_has_the_usual_longitudes():
 
 
 def test_one_large_error_does_not_hide_the_other_points():
-    """A circle of 27 degrees beside points that are eight degrees apart, as a group of flights had it."""
+    """One circle has a radius of 27 degrees, and the points are eight degrees apart, like in a data set of flights."""
     groups = places_at([-91.0, 37.0], [-83.0, 36.0], [-85.0, 35.0], error=0.3)
     alike = dots(map_of(groups, ["lon", "lat"], sphere=True))
     groups[2]["error_radius"] = 27.0

@@ -1,6 +1,4 @@
-"""The robust step: what it releases and costs, and that records which arrive one by one give the same bits as an
-array.
-"""
+"""The robust step: its released values, its cost, and the same bits for arriving records as for an array."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ def test_the_point_is_the_mean_of_clipped_unit_vectors(relation, threshold):
 def test_it_replays_on_neighbors(relation):
     """The releases are the same, and exact values are within the sensitivity, for any records in any order of arrival.
 
-    Hostile records cannot give another record more influence: some of the other records are broken, huge or tiny.
+    Hostile records cannot give another record more influence, although some of them are broken, huge or tiny.
     """
     rng, points = np.random.default_rng(1), cloud(40, 5)
     points[20:28] = rng.choice([*EXTREMES, np.nan, np.inf], size=(8, 5))
@@ -79,7 +77,7 @@ def test_it_replays_on_neighbors(relation):
 
 
 def other_way(record, center):
-    """The record on the other side of the center: as far as numbers allow, the opposite contribution."""
+    """The record on the other side of the center, which has the opposite contribution, up to rounding."""
     with np.errstate(all="ignore"):
         return 2.0 * center - record
 
@@ -135,7 +133,7 @@ def test_records_that_arrive_have_the_bits_of_every_other_source(relation, sourc
 
 @pytest.mark.parametrize("seed", range(3))
 def test_many_records_in_many_dimensions_have_the_bits_of_an_array_in_any_order(seed):
-    """Contributions are added in 32 bits, which are moved to 64 bits in time."""
+    """Contributions are added in 32 bits, and the sums are moved to 64 bits before they overflow."""
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(150, 6000)).astype(np.float32) * rng.exponential(size=(150, 1)).astype(np.float32)
     points[:5, 0] *= 1e3
@@ -255,7 +253,7 @@ def test_the_record_of_a_large_step_has_the_digest_of_its_point(tmp_path):
 
 
 def test_the_interval_covers_the_coherence():
-    """About 190 of 200 runs: fewer than 178 have probability below 1e-3 (binomial)."""
+    """About 190 of 200 intervals cover. Fewer than 178 have a probability below 1e-3 (binomial)."""
     points = cloud(200, 50) + 0.2
     exact = np.linalg.norm((points / np.linalg.norm(points, axis=1)[:, None]).mean(axis=0))
     steps = [robust_step(points, rho=0.05, n=200, seed=seed) for seed in range(200)]

@@ -1,4 +1,4 @@
-"""Wrong input raises before any budget is spent; results do not depend on threads; Ctrl-C and forks work."""
+"""Wrong input raises an error before any budget is spent, results do not depend on threads, and Ctrl-C and forks work."""
 
 import csv
 import math
@@ -197,7 +197,7 @@ def test_without_pandas_a_series_says_what_it_needs(monkeypatch):
 
 
 def test_a_private_copy_is_made_before_the_run():
-    """Changing the array during a run has no effect: the callback changes it as early as possible."""
+    """Changing the array during a run has no effect. The callback changes it as early as possible."""
     points = np.random.default_rng(0).normal(size=(20_000, 10))
     plan = dpmedian.plan(*points.shape, rho=1.0, method="dpgd", radius=10.0)
     expected = plan.run(points.copy(), seed=1).point
@@ -283,7 +283,7 @@ def test_an_interrupt_ends_a_long_run_and_stays_charged(tmp_path):
 
 
 def test_other_threads_run_while_a_kernel_works():
-    """The GIL is released: a counter in another thread advances during one long call of the core.
+    """The GIL is released, so a counter in another thread advances during one long call of the core.
 
     If the GIL were held, the counter could advance only at the two ends of the call.
     """
@@ -309,7 +309,7 @@ def test_other_threads_run_while_a_kernel_works():
 
 @pytest.mark.parametrize("n", [200, 4_000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_progress_goes_from_0_to_1_and_never_back(n):
-    """This holds also for a run that ends before the first beat; the longer run has thousands of steps."""
+    """This also holds for a run that ends before the first report. The longer run has thousands of steps."""
     seen: list[float] = []
     points = np.random.default_rng(0).normal(size=(n, 20))
     dpmedian.plan(*points.shape, rho=1.0, method="dpgd", radius=10.0).run(points, progress=seen.append)
@@ -495,7 +495,9 @@ CENTER_NOTE = "to which nonfinite='center' moves every record with a cell that i
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("options", [{}, {"method": "dpgd", "radius": 50.0}, {"center": [7.0]}])
 def test_text_sent_to_the_center_is_noted_and_never_refused_for_its_cells(library, options):
-    """A refusal would depend on cells: a reader gives different types to the columns "12", "13" and "12", "unknown"."""
+    """A refusal would depend on cells, because a reader gives different types to the columns "12", "13" and "12",
+    "unknown".
+    """
     module = pytest.importorskip(library)
     told = {"rho": 1.0, "seed": 1, "nonfinite": "center", "progress": False, **options}
     release = dpmedian.geometric_median(module.DataFrame(TEXT), **told)

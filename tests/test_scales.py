@@ -167,7 +167,9 @@ def test_columns_of_different_size_make_a_note_and_scales_do_not():
 
 
 def test_the_note_about_scales_does_not_need_a_hopeless_interval():
-    """Life expectancy and income of countries: half of the interval of the first is less than its value."""
+    """The data are life expectancy and income of countries. Half of the interval of the life expectancy is less than
+    its value.
+    """
     rng = np.random.default_rng(0)
     points = np.column_stack([rng.normal(60.0, 12.0, 1700), rng.lognormal(8.2, 1.2, 1700)])
     release = released(points, epsilon=1.0)

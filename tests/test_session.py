@@ -1,4 +1,4 @@
-"""The public session: charged once, capped, and with the stated noise; and the trace of every method."""
+"""The public session, which is charged once, capped, and has the stated noise, and the trace of every method."""
 
 import contextlib
 import math
@@ -316,7 +316,7 @@ def test_a_long_trace_leaves_answers_out_and_keeps_the_cost():
 
 
 def test_a_query_and_a_session_print_in_a_line():
-    """Whatever the dimension: a stranger sees what was released, its noise and what is left."""
+    """In every dimension the line shows the released value, its noise and the budget that is left."""
     data = np.random.default_rng(0).normal(size=(2000, 400))
     s = dpmedian.session(data, rho=0.5)
     assert "inside of its `with` block only" in repr(s)

@@ -64,7 +64,7 @@ SECRET = "123456"
 @pytest.mark.parametrize("kind", [PrivateGeometricMedian, PrivateKMedians])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_no_error_of_fit_shows_a_value(samples, kind, neighbours):
-    """An error may be seen by people who must not see the data: it names the place and the kind of the problem."""
+    """An error may be seen by people who must not see the data, so it names only the place and the kind of the problem."""
     estimator = kind(epsilon=1.0, delta=1e-6, neighbours=neighbours)
     with pytest.raises((ValueError, TypeError)) as raised:
         estimator.fit(samples)
@@ -110,7 +110,7 @@ def test_without_a_random_state_no_two_fits_are_alike():
 
 
 def test_the_number_of_samples_can_be_private():
-    """No number of samples raises an error, not even none or one, and the release is that of the library."""
+    """No number of samples raises an error, not even zero or one, and the release is that of the library."""
     hidden = {**OPTIONS, "neighbours": "add_remove"}
     fitted = PrivateGeometricMedian(**hidden, random_state=5).fit(POINTS)
     assert np.array_equal(fitted.location_, dpmedian.geometric_median(POINTS, **hidden, seed=5).point)

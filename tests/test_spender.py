@@ -101,7 +101,7 @@ def test_the_checks_of_the_cap_are_no_asserts(monkeypatch):
     [(2**30, 3, 8.0), (2**30, 1, 1e-12), (10, 2, 1e5), (2, 1, 1.0), (1000, 5000, 0.1), (5000, 4000, 0.1)],
 )
 def test_every_release_that_could_happen_fits_a_lattice(n, d, rho):
-    """At the smallest and at the largest cost, and at costs in between."""
+    """This is tested at the smallest and at the largest cost, and at costs in between."""
     allowance = dpmedian.plan(n, d, rho=rho, method="adaptive").calibrated.allowance
     for kind in allowance.offers:
         for exponent in np.linspace(math.log(1e-6), math.log(kind.largest), 9):

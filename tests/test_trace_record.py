@@ -49,7 +49,7 @@ def record(request):
 
 
 def refuted(record):
-    """What is wrong with a record, apart from its seed."""
+    """The errors of a record, apart from its seed."""
     return [text for text in dpmedian.verify(record).wrong if "seed" not in text]
 
 
@@ -152,7 +152,7 @@ def test_a_trace_reads_back_but_for_what_is_too_long_for_a_record(name, whole):
 
 
 def same(one: Query, other: Query) -> bool:
-    """Compare two queries; return whether the second one lacks numbers."""
+    """Compare two queries, and return whether the second one lacks numbers."""
     for name in ("stage", "noise", "sensitivity", "sigma", "rho", "statistic"):
         assert getattr(one, name) == getattr(other, name)
     assert set(one.parameters) == set(other.parameters)

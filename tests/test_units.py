@@ -127,8 +127,8 @@ def test_a_unit_has_its_own_median():
     st.data(),
 )
 def test_a_changed_unit_changes_its_own_record_only(rows, changed, data):
-    """The rows of a unit are replaced by any others, in any number and at any positions: the other records keep their
-    bits.
+    """The rows of a unit are replaced by any others, in any number and at any positions, and the other records keep
+    their bits.
     """
     new = data.draw(st.lists(st.integers(-3, 3), max_size=6))
     others = [row for row in rows if row[0] != changed]
@@ -152,7 +152,7 @@ def test_a_changed_unit_changes_its_own_record_only(rows, changed, data):
 
 
 def test_ids_are_not_digested():
-    """Many texts that differ in one character are as many units: a digest of 32 bits would merge some of them."""
+    """Every one of many texts that differ in one character is a unit. A digest of 32 bits would merge some of them."""
     ids = [f"{i:x}" for i in range(200_000)]
     _, count = as_labels(ids, "unit").ranks()
     assert count == 200_000
@@ -385,7 +385,9 @@ def test_numbers_that_are_one_double_are_no_single_id():
 
 
 def test_floats_that_may_stand_for_several_integers_are_no_ids():
-    """Singles round ids above 2^24 before anyone can see them: such an id counts as missing, and no ids are merged."""
+    """Single precision rounds ids above 2^24 before anyone can see them. So such an id counts as missing, and no ids
+    are merged.
+    """
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     for bound, kind, name in ((2**24, np.float32, "Float32"), (2**53, np.float64, "Float64")):
         plain = np.array([bound - 1, bound, 5], dtype=kind)

@@ -83,7 +83,8 @@ def losses(selection, here, there):
 
 
 def composed(parts, step=2e-5):
-    """The losses of several groups, rounded up to multiples of a step: a nearly exact upper bound on the divergence.
+    """The losses of several groups, rounded up to multiples of a step, which give a nearly exact upper bound on the
+    divergence.
 
     Outcomes that are rarer than 1e-18 are replaced by a probability of 1e-18 for an infinite loss.
     """

@@ -47,7 +47,7 @@ def release():
 
 @pytest.fixture(scope="module")
 def failed():
-    """A real failure: data that are far from where the search starts, and a small budget."""
+    """A real failure, for data that are far away from the start of the search and a small budget."""
     points = np.random.default_rng(0).normal(size=(120, 3)) + 1e12
     for seed in range(30):
         try:
@@ -226,7 +226,7 @@ def at(record, place):
 
 
 def refuted(record):
-    """What verify finds wrong (also that a record is unreadable), if the attacker computed the digest again."""
+    """The errors that verify finds (also that a record is unreadable) if the attacker computed the digest again."""
     try:
         return dpmedian.verify(sealed(record)).wrong
     except ValueError as error:
@@ -237,11 +237,10 @@ def refuted(record):
 @CASES
 @pytest.mark.parametrize("version", [pytest.param(dpmedian.__version__, marks=pytest.mark.slow), "0.1.0"])
 def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, version):
-    """The arithmetic of the record alone suffices: for another version the plan is not made again.
-
-    In that case, entries on which the claim does not depend may change unnoticed: the lattice of counts, whose
-    sensitivity is the same on every lattice; what is subtracted from them; the last digits of a weight whose
-    contribution is rounded up; and whether a stage is 48 releases once or 24 releases twice.
+    """The arithmetic of the record alone suffices, because the plan is not made again for another version. In that
+    case, entries on which the claim does not depend may change unnoticed. These are the lattice of counts, whose
+    sensitivity is the same on every lattice, the number that is subtracted from counts, the last digits of a weight
+    whose contribution is rounded up, and the choice between 48 releases once and 24 releases twice.
     """
     record = {**planned(name, relation).to_dict(), "version": version}
     assert refuted(record) == ()
@@ -294,7 +293,7 @@ def test_claims_that_do_not_fit_together_are_named(release, change, wrong):
 
 
 def test_a_stage_that_understates_its_sensitivity_consistently_is_named(release):
-    """Half of the sensitivity and a quarter of the cost: consistent in itself, but not the sensitivity of the
+    """Half of the sensitivity and a quarter of the cost are consistent, but this is not the sensitivity of the
     statistic.
     """
     record = release.to_dict()
@@ -350,7 +349,7 @@ def test_a_record_of_another_kind_of_value_is_refused(release):
 
 @pytest.mark.slow
 def test_no_entry_of_any_kind_is_more_than_a_wrong_record(release):
-    """For any entry, a record is unreadable or wrong, or the claim does not depend on the entry: there is never another
+    """For any entry, a record is unreadable or wrong, or the claim does not depend on the entry. There is never another
     error.
     """
     record = {**release.to_dict(), "seeded": False}

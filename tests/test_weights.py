@@ -108,8 +108,8 @@ def test_no_method_errs_more_than_on_copies(relation, method):
 
 
 def test_a_column_of_weights_of_a_file(tmp_path):
-    """The column of weights is a column of numbers like the others, in all kinds of files and in a frame: the same
-    release.
+    """The column of weights is a column of numbers like the others. The release is the same for all kinds of files and
+    for a frame.
     """
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
@@ -246,7 +246,7 @@ def test_the_command_takes_weights(tmp_path, capsys):
 
 @pytest.mark.parametrize("most", [5e-324, 1e-60, 1e-46, 1e30, 1e300])
 def test_a_cap_that_is_no_single_is_one_for_weights_that_are(most):
-    """No weight stops a run after its charge, such as 0 over a cap that is 0 in single precision."""
+    """No weight stops a run after its charge, for example 0 divided by a cap that is 0 in single precision."""
     single = np.array([0.0, 1e-40, 1.0, 3e38, np.inf, np.nan, -1.0], dtype=np.float32)
     found = as_weights(single, most, 7, "center")
     assert found.max() <= WHOLE_WEIGHT
@@ -268,7 +268,7 @@ def test_no_weights_of_a_file_are_ignored(tmp_path):
 
 
 def test_weighted_sums_of_parts_are_those_of_the_whole_with_its_sensitivity():
-    """This holds also for messages between processes: a replacement moves the sum of weights, and not the number of
+    """This also holds for messages between processes. A replacement moves the sum of weights, and not the number of
     records.
     """
     weights, whole = np.arange(6, dtype=np.uint32) * 77_777, np.arange(12.0).reshape(6, 2)

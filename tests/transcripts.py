@@ -1,8 +1,8 @@
 """Runs the code blocks of Markdown pages; `python tests/transcripts.py PAGE ...` writes their outputs again.
 
-A ```python block runs in the namespace of its page; a ```text block right after it is its output. In a ```console block
-every line after `$ ` is a command of the shell, and the lines up to the next command are its output, including errors.
-Other blocks (```sh: installing, building) are not run.
+A ```python block runs in the namespace of its page, and a ```text block right after it is its output. In a ```console
+block every line after `$ ` is a command of the shell, and the lines up to the next command are its output, including
+errors. Other blocks (```sh: installing, building) are not run.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The contract of every method, statistic and source, from one registry; anything that is not registered fails."""
+"""The contract of every method, statistic and source, from one registry. Anything that is not registered fails."""

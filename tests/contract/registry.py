@@ -33,7 +33,7 @@ class MethodCase(NamedTuple):
     arguments: dict[str, Any]
     audit: str
     capped: bool = False
-    """Whether the run decides as it goes how much it spends, under a cap that is charged."""
+    """Whether the run decides while it runs how much it spends, under a cap that is charged."""
 
 
 LOCALIZED = {"radius": 30.0, "resolution": 0.5}
@@ -76,8 +76,8 @@ def _hidden() -> Any:
 
 
 class StatisticCase(NamedTuple):
-    """The parameters of the query at a point of dimension d with n public records, and those of its bound, without the
-    bits of its lattice; statistics without a lattice have None.
+    """The parameters of the query at a point of dimension d with n public records, and the parameters of its bound,
+    without the bits of its lattice. Statistics without a lattice have None.
     """
 
     parameters: Callable[[Array, int], dict[str, Any]]
@@ -210,8 +210,8 @@ class _Actor:
 
 
 class _Cluster:
-    """The part of Dask's client that a source uses, with two workers in this process; tests/test_dask.py uses real
-    ones.
+    """The part of Dask's client that a source uses, with two workers in this process. tests/test_dask.py uses real
+    workers.
     """
 
     def who_has(self, futures: Sequence[_Future]) -> dict[str, list[str]]:

@@ -108,10 +108,9 @@ def test_hundreds_of_neighbours_of_another_size_replay(replay, method):
 
 @ADDED
 def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
-    """Sums do not depend on the row. Pairings and samples do: they are coupled for the last row, and have the same
-    distribution.
-
-    So methods that pair records or use coins are replayed with the last row only, and all others with each row.
+    """Sums do not depend on the row. Pairings and samples are coupled for the last row only, and have the same
+    distribution for every row. So methods that pair records or use coins are replayed with the last row only, and all
+    others with each row.
     """
     plan, points = planned(name, "add_remove")
     sampled = len(points) >= 10_000
@@ -125,8 +124,8 @@ def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
 def test_the_recorded_cost_is_the_charged_cost(name, relation):
     """The costs of all releases of the tape, computed from the sensitivities of the values, add up to the plan's cost.
 
-    A run that decides as it goes stays below its cap. It spends the whole cap unless it has found records that coincide
-    within the resolution.
+    A run that decides while it runs stays below its cap. Such a run spends the whole cap unless it has found records
+    that coincide within the resolution.
     """
     plan, points = planned(name, relation)
     tape = Tape.record(KEY, relation)

@@ -1,4 +1,4 @@
-"""Every method on units: all rows of a unit change, or a unit is added or removed; no release reveals more than it
+"""Every method on units. All rows of a unit change, or a unit is added or removed, and no release reveals more than it
 claims.
 """
 

@@ -62,8 +62,8 @@ def test_it_replays_on_neighbours(replay, name, relation):
     """The releases are the same, and exact values are within the sensitivity that the values carry.
 
     Sums do not depend on the row of a record. Pairs are formed among the records that coins keep. So if a changed
-    weight adds or removes a record, this record is the last one: hidden choices are coupled for it, and have the same
-    distribution for every row.
+    weight adds or removes a record, this record is the last one, because hidden choices are coupled for the last row.
+    They have the same distribution for every row.
     """
     plan, records = planned(name, relation)
     rng, n, d = np.random.default_rng(2), len(records.array), plan.d
@@ -85,7 +85,7 @@ def test_it_replays_on_neighbours(replay, name, relation):
 
 @pytest.mark.parametrize("name", [name for name, relation in CASES if relation == "replace"])
 def test_it_replays_where_there_is_hardly_any_weight(replay, name):
-    """All records except one have weight zero, that one has any weight, and there is one record, or none."""
+    """All records except one have weight zero, and that record has any weight. Or there is one record, or no record."""
     plan, records = planned(name, "replace")
     for count in (1, 2, 9):
         none = replace(first(records, count), weights=np.zeros(count, dtype=np.uint32))

@@ -1,8 +1,8 @@
-"""Applies every mutant of `table.py` to a temporary copy of the sources and runs the test that must notice it.
+"""Apply every mutant of `table.py` to a temporary copy of the sources, and run the test that must notice it.
 
 `python tests/mutants/run.py [words]` runs the mutants whose name or file contains one of the words (by default all
-mutants) and prints which test caught each. It fails if a mutant survives, if the text of a mutant is no longer in the
-source, or if its test does not pass without the mutant.
+mutants) and prints which test caught each. The script fails if a mutant survives, if the text of a mutant is no longer
+in the source, or if its test does not pass without the mutant.
 """
 
 from __future__ import annotations
