@@ -81,7 +81,9 @@ def neighbours(
 
 
 def form_of(exact: Exact) -> str:
-    """The form in which an answer is released: a vector as a whole, a table entry by entry, scores as a chosen index."""
+    """The form in which an answer is released: a vector as a whole, a table entry by entry, scores as a
+    chosen index.
+    """
     return repr(exact).removeprefix("Exact(").split(",")[0].lower()
 
 

@@ -83,7 +83,9 @@ def test_it_replays_on_an_atom_and_on_equal_points(replay):
 
 
 def sampled(n: int, d: int, rho: float, m: int) -> dpmedian.Plan:
-    """A plan whose first stages query m of the n records. By default only plans for tens of thousands of records do so."""
+    """A plan whose first stages query m of the n records. By default only plans for tens of thousands of
+    records do so.
+    """
     parameters = PublicParameters.of(n, d, rho=rho)
     method = calibrate(parameters, rho, replace(CONSTANTS, sample_records=m, sample_signal=1.0))
     assert method.offers.sample == m < n
@@ -436,7 +438,9 @@ def test_a_resolution_states_how_large_the_data_are_and_changes_what_is_predicte
 
 
 def test_a_run_whose_center_search_did_not_narrow_ends_early_and_a_ledger_in_rho_keeps_the_rest():
-    """In 4000 dimensions a thousand records at 60 core radii from the center are not found, so nothing else is queried."""
+    """In 4000 dimensions a thousand records at 60 core radii from the center are not found, so nothing else
+    is queried.
+    """
     points = (60.0 + np.random.default_rng(0).normal(size=(1000, 4000))) / math.sqrt(4000.0)
     plan = dpmedian.plan(1000, 4000, rho=0.028, method="adaptive", radius=100.0)
     tape = Tape.record(bytes(32))

@@ -299,7 +299,9 @@ HOSTILE = st.one_of(
 @example(line=b"\xef\xbb\xbf", place=0, header=False, decimal=".")
 @example(line=b'1,"' + b"9" * 200_000 + b'"', place=1, header=True, decimal=".")
 def test_no_record_of_a_file_is_an_error_or_changes_another_one(tmp_path_factory, line, place, header, decimal):
-    """All other records are the same with and without this record. The header and the other records decide the shape."""
+    """All other records are the same with and without this record. The header and the other records decide
+    the shape.
+    """
     separator = "," if decimal == "." else ";"
     lines = [text.replace(",", separator).encode() for text in LINES]
     lines[place] = line

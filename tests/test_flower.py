@@ -173,7 +173,9 @@ def test_a_client_has_one_record_however_often_it_replies():
 
 
 def test_a_failure_keeps_the_model_and_stays_charged(strategy):
-    """If nobody replies, the noisy number shows that nothing can be found. The noisy number has its cost nevertheless."""
+    """If nobody replies, the noisy number shows that nothing can be found. The noisy number has its cost
+    nevertheless.
+    """
     ledger = Ledger(rho=1.0, neighbours="add_remove", unit="client")
     made = strategy(ledger=ledger)
     result = made.start(Clients(lambda node, arrays: None), start(), num_rounds=1)

@@ -119,7 +119,9 @@ def fewest_changes(points, z):
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_the_score_is_never_above_the_papers_len(d):
-    """Data sets of at most 12 records, some of them at the scored point. benches/inverse_sensitivity.py prints the gap."""
+    """Data sets of at most 12 records, some of them at the scored point. benches/inverse_sensitivity.py
+    prints the gap.
+    """
     rng = np.random.default_rng(d)
     lattice = Lattice(1.0, 2**20, 2)
     for n in (2, 5, 9, 12):

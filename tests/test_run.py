@@ -1,4 +1,6 @@
-"""Wrong input raises an error before any budget is spent, results do not depend on threads, and Ctrl-C and forks work."""
+"""Wrong input raises an error before any budget is spent, results do not depend on threads, and Ctrl-C and
+forks work.
+"""
 
 import csv
 import math

@@ -64,7 +64,9 @@ SECRET = "123456"
 @pytest.mark.parametrize("kind", [PrivateGeometricMedian, PrivateKMedians])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_no_error_of_fit_shows_a_value(samples, kind, neighbours):
-    """An error may be seen by people who must not see the data, so it names only the place and the kind of the problem."""
+    """An error may be seen by people who must not see the data, so it names only the place and the kind of
+    the problem.
+    """
     estimator = kind(epsilon=1.0, delta=1e-6, neighbours=neighbours)
     with pytest.raises((ValueError, TypeError)) as raised:
         estimator.fit(samples)
