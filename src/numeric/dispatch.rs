@@ -54,6 +54,17 @@ pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
     }
 }
 
+/// [`vectorised`] without registers of 512 bits, for kernels that read numbers at a stride. With such registers the
+/// compiler uses gather instructions, which take four times as long on some processors.
+#[multiversion::multiversion(targets("x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
+pub fn vectorised_narrow<K: Kernel>(kernel: K) -> K::Output {
+    if target_cfg_f!(target_feature = "fma") || cfg!(target_arch = "aarch64") {
+        kernel.run_fused()
+    } else {
+        kernel.run()
+    }
+}
+
 /// Runs a kernel on the baseline instruction set; `vectorised` must agree with the result bit for bit.
 #[inline(never)]
 pub fn portable<K: Kernel>(kernel: K) -> K::Output {

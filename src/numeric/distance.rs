@@ -4,7 +4,7 @@
 use crate::numeric::block::{AnyBlock, Block, Coordinate};
 #[cfg(test)]
 use crate::numeric::dispatch::portable;
-use crate::numeric::dispatch::{Kernel, vectorised};
+use crate::numeric::dispatch::{Kernel, vectorised, vectorised_narrow};
 use crate::numeric::float_scale::norm;
 use crate::numeric::lanes::Lanes;
 
@@ -73,7 +73,7 @@ where
     Few<K>: Kernel<Output = Output>,
     Many<K>: Kernel<Output = Output>,
 {
-    if (1..=FEW).contains(&d) { vectorised(Few(kernel)) } else { vectorised(Many(kernel)) }
+    if (1..=FEW).contains(&d) { vectorised_narrow(Few(kernel)) } else { vectorised(Many(kernel)) }
 }
 
 /// [`by_dimension`] with the baseline instruction set.

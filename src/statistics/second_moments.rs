@@ -80,9 +80,6 @@ const BLOCK_FEW: usize = 1 << 12;
 /// The number of coordinates in a panel: sixteen singles are a cache line, and one wide register.
 const COLUMNS: usize = 16;
 
-/// The number of panels is a multiple of this number; the last panel may be all zeros.
-const TOGETHER: usize = 2;
-
 /// In few dimensions, a tile is a square of 2 x 2 pairs of coordinates, for [`LANES`] records side by side. The sums of
 /// a tile fit the registers, and few of its products lie outside of the upper triangle.
 const TILE: usize = 2;
@@ -207,8 +204,8 @@ impl Kernel for Few<BlockMoments<'_>> {
     }
 }
 
-/// In many dimensions, a tile is a block of ROWS rows and PANELS panels. Its sums stay in registers. With registers of
-/// 512 bits, they fill sixteen registers of sixteen singles or of eight doubles.
+/// In many dimensions, a tile is a block of ROWS rows and PANELS panels. Its sums fill eight registers, of singles or of
+/// doubles.
 impl Kernel for Many<BlockMoments<'_>> {
     type Output = i64;
 
@@ -227,7 +224,7 @@ impl Kernel for Many<BlockMoments<'_>> {
     #[inline(always)]
     fn run_wide(self) -> i64 {
         let BlockMoments { block, theta, mut companion, total } = self.0;
-        many::<true, 8, TOGETHER, 8>(block, theta, &mut companion, total)
+        many::<true, 4, 2, 2>(block, theta, &mut companion, total)
     }
 }
 
@@ -366,8 +363,8 @@ fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
 }
 
 /// Sums the products of a block in many dimensions, and returns the curvature. Each SIMD lane holds a different
-/// coordinate. The vectors of a block are stored in panels of sixteen coordinates. At a time, ROWS coordinates of one
-/// panel are multiplied by all coordinates of PANELS panels.
+/// coordinate. The vectors of a block are stored in groups of PANELS panels of sixteen coordinates. At a time, ROWS
+/// coordinates of one panel are multiplied by all coordinates of a group.
 #[inline(always)]
 fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DOUBLE: usize>(
     block: AnyBlock<'_>,
@@ -377,8 +374,8 @@ fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DO
 ) -> i64 {
     let (d, n, radius) = (theta.len(), block.n(), companion.radius());
     let (singles, curvature) = match block {
-        AnyBlock::Doubles(block) => vectors(block, theta, radius),
-        AnyBlock::Singles(block) => vectors(block, theta, radius),
+        AnyBlock::Doubles(block) => vectors::<PANELS, _>(block, theta, radius),
+        AnyBlock::Singles(block) => vectors::<PANELS, _>(block, theta, radius),
     };
     if n == 0 || d == 0 {
         return curvature;
@@ -389,71 +386,78 @@ fn many<const FUSED: bool, const ROWS: usize, const PANELS: usize, const ROWS_DO
             AnyBlock::Singles(block) => gradient::many(block, theta, rounder(PRODUCT_BITS), gradient),
         }
     }
-    let squares: Vec<f64> = singles.chunks_exact(n).map(largest_sum_of_squares).collect();
-    // The panels as doubles, converted only if a tile needs doubles.
-    let mut doubles: Vec<Vec<Piece<f64>>> = vec![Vec::new(); squares.len()];
-    for these in 0..d.div_ceil(COLUMNS) {
-        for first in (these / PANELS * PANELS..squares.len()).step_by(PANELS) {
-            let those = first..first + PANELS;
-            if those.clone().all(|that| squares[these] * squares[that] <= SINGLE_MAX * SINGLE_MAX) {
-                let panel = |index: usize| &singles[index * n..][..n];
-                let columns = std::array::from_fn(|k| panel(first + k));
-                for part in 0..COLUMNS / ROWS {
-                    let sums = multiply::<FUSED, ROWS, PANELS, _>(panel(these), part, columns);
-                    add_tile(&sums, (these * COLUMNS + part * ROWS, first * COLUMNS), d, total);
-                }
+    let groups: Vec<&[[Piece<f32>; PANELS]]> = singles.chunks_exact(n).collect();
+    let squares: Vec<f64> = groups.iter().map(|group| largest_sum_of_squares(group)).collect();
+    // The groups as doubles, converted only if a tile needs doubles.
+    let mut doubles: Vec<Vec<[Piece<f64>; PANELS]>> = vec![Vec::new(); groups.len()];
+    for these in 0..groups.len() {
+        for those in these..groups.len() {
+            let corner = (these * PANELS * COLUMNS, those * PANELS * COLUMNS);
+            if squares[these] * squares[those] <= SINGLE_MAX * SINGLE_MAX {
+                add_tiles::<FUSED, ROWS, PANELS, _>(groups[these], groups[those], corner, d, total);
                 continue;
             }
-            for that in those {
-                for index in [these, that] {
-                    if doubles[index].is_empty() {
-                        doubles[index] = singles[index * n..][..n].iter().map(widened).collect();
-                    }
-                }
-                for part in 0..COLUMNS / ROWS_DOUBLE {
-                    let sums = multiply::<FUSED, ROWS_DOUBLE, 1, _>(&doubles[these], part, [&doubles[that]]);
-                    add_tile(&sums, (these * COLUMNS + part * ROWS_DOUBLE, that * COLUMNS), d, total);
+            for index in [these, those] {
+                if doubles[index].is_empty() {
+                    doubles[index] = groups[index].iter().map(widened).collect();
                 }
             }
+            add_tiles::<FUSED, ROWS_DOUBLE, PANELS, _>(&doubles[these], &doubles[those], corner, d, total);
         }
     }
     curvature
 }
 
-/// The largest sum of squares of a coordinate in a panel, over all records of the block. Doubles hold these sums
+/// The largest sum of squares of a coordinate in a group, over all records of the block. Doubles hold these sums
 /// exactly.
 #[inline(always)]
-fn largest_sum_of_squares(panel: &[Piece<f32>]) -> f64 {
-    let mut sums = [0.0f64; COLUMNS];
-    for piece in panel {
-        for (sum, x) in sums.iter_mut().zip(&piece.0) {
-            *sum += f64::from(*x) * f64::from(*x);
+fn largest_sum_of_squares<const PANELS: usize>(group: &[[Piece<f32>; PANELS]]) -> f64 {
+    let mut sums = [[0.0f64; COLUMNS]; PANELS];
+    for pieces in group {
+        for (sums, piece) in sums.iter_mut().zip(pieces) {
+            for (sum, x) in sums.iter_mut().zip(&piece.0) {
+                *sum += f64::from(*x) * f64::from(*x);
+            }
         }
     }
-    sums.into_iter().fold(0.0, f64::max)
+    sums.as_flattened().iter().fold(0.0, |largest, sum| sum.max(largest))
 }
 
-/// For ROWS coordinates i of one panel and all coordinates j of PANELS panels: the sum of v_i v_j over the records.
-/// `part` selects the ROWS coordinates.
+/// Adds the products of all coordinates of one group with all coordinates of another group to the total. `corner` is
+/// the position of the first entry.
+#[inline(always)]
+fn add_tiles<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>(
+    these: &[[Piece<T>; PANELS]],
+    those: &[[Piece<T>; PANELS]],
+    (row, column): (usize, usize),
+    d: usize,
+    total: &mut [i64],
+) {
+    for panel in 0..PANELS {
+        for part in 0..COLUMNS / ROWS {
+            let sums = multiply::<FUSED, ROWS, PANELS, T>(these, panel, part, those);
+            add_tile(&sums, (row + panel * COLUMNS + part * ROWS, column), d, total);
+        }
+    }
+}
+
+/// For ROWS coordinates i of one panel and all coordinates j of a group: the sum of v_i v_j over the records. `part`
+/// selects the ROWS coordinates. No index can be out of range here: before a panic in the loop, the compiler would have
+/// to store the sums in every round, which takes most of the time.
 #[inline(always)]
 fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>(
-    these: &[Piece<T>],
+    these: &[[Piece<T>; PANELS]],
+    panel: usize,
     part: usize,
-    those: [&[Piece<T>]; PANELS],
+    those: &[[Piece<T>; PANELS]],
 ) -> [[[T; COLUMNS]; PANELS]; ROWS] {
     let mut sums = [[[T::default(); COLUMNS]; PANELS]; ROWS];
-    let n = these.len();
-    // The panels have equal lengths. The slices tell the compiler so.
-    let mut columns = those;
-    for column in &mut columns {
-        *column = &column[..n];
-    }
-    for r in 0..n {
-        let rows = &these[r].0.as_chunks::<ROWS>().0[part];
+    for (these, those) in these.iter().zip(those) {
+        let rows = &these[panel].0.as_chunks::<ROWS>().0[part];
         // Indices instead of iterators, because the sums then stay in registers.
-        for i in 0..ROWS {
-            for k in 0..PANELS {
-                sums[i][k] = add_products::<FUSED, T>(rows[i], &columns[k][r].0, sums[i][k]);
+        for k in 0..PANELS {
+            for i in 0..ROWS {
+                sums[i][k] = add_products::<FUSED, T>(rows[i], &those[k].0, sums[i][k]);
             }
         }
     }
@@ -500,23 +504,29 @@ fn add_tile<const PANELS: usize>(
 struct Piece<T>([T; COLUMNS]);
 
 #[inline(always)]
-fn widened(piece: &Piece<f32>) -> Piece<f64> {
-    let mut wide = [0.0; COLUMNS];
-    wide.iter_mut().zip(&piece.0).for_each(|(slot, x)| *slot = f64::from(*x));
-    Piece(wide)
+fn widened<const PANELS: usize>(pieces: &[Piece<f32>; PANELS]) -> [Piece<f64>; PANELS] {
+    let mut wide = [Piece([0.0; COLUMNS]); PANELS];
+    for (wide, piece) in wide.iter_mut().zip(pieces) {
+        wide.0.iter_mut().zip(&piece.0).for_each(|(slot, x)| *slot = f64::from(*x));
+    }
+    wide
 }
 
-/// The integer vectors of the records of a block, in panels of sixteen coordinates, padded with zeros. A panel contains
-/// all records, one after the other, so that products read memory in order. The second value is the sum of the
-/// contributions to the curvature. Singles hold the integers exactly, because these are at most 2^20.
+/// The integer vectors of the records of a block, in groups of PANELS panels of sixteen coordinates, padded with zeros.
+/// A group contains all records, one after the other, so that products read memory in order. The second value is the
+/// sum of the contributions to the curvature. Singles hold the integers exactly, because these are at most 2^20.
 #[inline(always)]
-fn vectors<'a, T: Coordinate>(block: Block<'a, T>, theta: &'a [f64], radius: Option<f64>) -> (Vec<Piece<f32>>, i64)
+fn vectors<'a, const PANELS: usize, T: Coordinate>(
+    block: Block<'a, T>,
+    theta: &'a [f64],
+    radius: Option<f64>,
+) -> (Vec<[Piece<f32>; PANELS]>, i64)
 where
     AnyBlock<'a>: From<Block<'a, T>>,
 {
     let (d, n) = (theta.len(), block.n());
     let one = f64::from(vector_bits(d)).exp2();
-    let mut panels = vec![Piece([0.0; COLUMNS]); d.div_ceil(COLUMNS).next_multiple_of(TOGETHER) * n];
+    let mut panels = vec![[Piece([0.0; COLUMNS]); PANELS]; d.div_ceil(COLUMNS * PANELS) * n];
     let distances = distances(block, theta);
     let factors: Vec<f64> = distances.iter().map(|distance| factor(*distance, radius, one)).collect();
     for (index, (record, &factor)) in block.records().zip(&factors).enumerate() {
@@ -524,14 +534,15 @@ where
         let (theta, theta_rest) = theta.as_chunks::<COLUMNS>();
         let (record, record_rest) = record.as_chunks::<COLUMNS>();
         for (panel, (theta, record)) in theta.iter().zip(record).enumerate() {
-            let piece = &mut panels[panel * n + index].0;
+            let piece = &mut panels[panel / PANELS * n + index][panel % PANELS].0;
             for j in 0..COLUMNS {
                 piece[j] = vector((&theta[j], &record[j]));
             }
         }
         if !theta_rest.is_empty() {
             let coordinates = theta_rest.iter().zip(record_rest).map(vector);
-            panels[theta.len() * n + index].0.iter_mut().zip(coordinates).for_each(|(slot, x)| *slot = x);
+            let piece = &mut panels[theta.len() / PANELS * n + index][theta.len() % PANELS].0;
+            piece.iter_mut().zip(coordinates).for_each(|(slot, x)| *slot = x);
         }
     }
     let mut curvature: i64 = distances.iter().map(|distance| curvature_at(*distance, radius, d)).sum();
@@ -540,7 +551,7 @@ where
         let (vector, contribution) = unusual(difference(theta, record), radius);
         curvature += contribution - curvature_at(*distance, radius, d);
         for (j, x) in vector.into_iter().enumerate() {
-            panels[j / COLUMNS * n + index].0[j % COLUMNS] = x as f32;
+            panels[j / (COLUMNS * PANELS) * n + index][j / COLUMNS % PANELS].0[j % COLUMNS] = x as f32;
         }
     }
     (panels, curvature)
@@ -676,8 +687,8 @@ pub(crate) mod tests {
                 false => ((7919 * i + 104_729 * j) % 1009) as f64 / 500.0 - 1.0,
             });
             let theta = vec![0.0; d];
-            let (panels, _) = vectors(of(&points), &theta, radius);
-            let coordinate = |i: usize, r: usize| i64::from(panels[i / COLUMNS * n + r].0[i % COLUMNS] as i32);
+            let (panels, _) = vectors::<1, _>(of(&points), &theta, radius);
+            let coordinate = |i: usize, r: usize| i64::from(panels[i / COLUMNS * n + r][0].0[i % COLUMNS] as i32);
             let pairs = (0..d).flat_map(|i| (i..d).map(move |j| (i, j)));
             let plain: Vec<i64> = pairs.map(|(i, j)| (0..n).map(|r| coordinate(i, r) * coordinate(j, r)).sum()).collect();
             prop_assert_eq!(&block_total(&points, &theta, radius).0, &plain);
