@@ -1,5 +1,6 @@
 """Confidence regions for the population's median: their coverage, their cost, and the values that they state."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -298,3 +299,31 @@ def test_the_error_radius_does_not_depend_on_the_smoothing_of_a_precise_hessian(
         )
 
     assert radius(0.005) == pytest.approx(radius(0.5), rel=1e-3)
+
+
+@pytest.mark.parametrize("largest", [1.0, 12.0, 2000.0], ids=["round", "one axis beyond the noise", "a soft axis"])
+def test_in_many_dimensions_groups_of_eigenvalues_give_the_error_radius_of_all_eigenvectors(largest, monkeypatch):
+    d, n, noise = 150, 1e5, 60.0
+    rng = np.random.default_rng(0)
+    sizes = np.concatenate([[largest], rng.uniform(0.5, 1.5, d - 1)])
+    upper = np.triu(rng.normal(scale=noise / np.sqrt(2.0), size=(d, d)), 1)
+    moments = Moments(
+        d=d,
+        size=n,
+        gradient_variance=1600.0,
+        radius=0.6,
+        records=n,
+        curvature=0.62 * n,
+        curvature_noise=45.0,
+        hessian=Noisy(
+            np.diag(0.6 * n * sizes / sizes.sum()) + upper + upper.T + np.diag(rng.normal(scale=noise, size=d)), noise
+        ),
+        away=0.02,
+    )
+    grouped = error_radius(moments)
+    monkeypatch.setattr("dpmedian.inference.error._MANY", d)
+    monkeypatch.setattr("dpmedian.inference.error._FEWEST", 8000)
+    assert grouped == pytest.approx(error_radius(moments), rel=0.02)
+    if largest == 2000.0:
+        round_cloud = dataclasses.replace(moments, hessian=Noisy(upper + upper.T, noise))
+        assert grouped > 1.1 * error_radius(round_cloud)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.inference.moments import Moments
-from dpmedian.postprocess import without_noise
+from dpmedian.inference.moments import Moments, Noisy
+from dpmedian.postprocess import spikes, without_noise
 
 __all__ = ["KNOWN", "Error", "error_of", "tangent"]
 
@@ -19,6 +19,8 @@ Matrix = NDArray[np.float64]
 # The number of draws of the error, the largest number of values in all draws, and the smallest number of draws. In many
 # dimensions fewer draws suffice, because lengths vary less.
 _DRAWS, _NUMBERS, _FEWEST = 8000, 4_000_000, 1000
+# With more dimensions than this, the lengths of errors without sampling are drawn from groups of eigenvalues.
+_MANY = 128
 # The lower limit of each eigenvalue of the Hessian, relative to the curvature.
 _SOFTEST = 0.05
 # Eigenvalues of the Hessian are drawn from their distribution, but not below this part of the estimated eigenvalue.
@@ -85,11 +87,13 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
     if moments.curvature is None:
         return Error(0.0, np.zeros((1, d)))
     mean = max(moments.curvature, moments.curvature_noise)
+    if not sampling and d > _MANY and moments.hessian is not None:
+        return Error(moments.radius, _lengths(moments, moments.hessian, mean)[:, None])
     values, vectors, doubt = _softness(moments)
-    found = mean - values + _across(moments, mean, values, vectors)
-    # The Hessian was measured at another point. At the released point the smallest eigenvalue may be smaller.
-    found[np.argmin(found)] -= moments.away * (mean - found.min())
-    found = np.maximum(found, _SOFTEST * mean)
+    found = mean - values
+    if vectors is not None:
+        found[values < values.max()] += _across(moments, mean, float(values.max()), vectors[:, np.argmax(values)])
+    found = _lowered(found, moments, mean)
     # From here on vectors are in the basis of the Hessian. The curvature adds the same amount in all directions.
     rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST)) if sampling else _FEWEST
     noise, even = moments.gradient_variance / n**2, not sampling or (moments.directions is None and d > 1)
@@ -155,8 +159,51 @@ def _softness(moments: Moments) -> tuple[Vector, Matrix | None, Vector]:
     return values, vectors, noisy.noise * np.sqrt(kept)
 
 
-def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix | None) -> Vector:
-    """A correction of the eigenvalues across a line, if most records lie along one line.
+def _lowered(found: Vector, moments: Moments, mean: float) -> Vector:
+    """Eigenvalues of the Hessian at the released point. The Hessian was measured at another point, and the smallest
+    eigenvalue may be smaller here.
+    """
+    found[np.argmin(found)] -= moments.away * (mean - found.min())
+    return np.maximum(found, _SOFTEST * mean)
+
+
+def _lengths(moments: Moments, noisy: Noisy, mean: float) -> Vector:
+    """Lengths of errors without sampling, as in `_in_space`, for many dimensions.
+
+    There, computing all eigenvectors would take longer than most other stages of a release. Eigenvalues of T within the
+    semicircle of the noise are known only by their mean and their sum of squares. So half of them count as one standard
+    deviation below their mean, and half as one above. All coordinates with the same eigenvalue are drawn together.
+    """
+    d, matrix = moments.d, noisy.matrix
+    beyond, vectors, edge = spikes(matrix, noisy.noise)
+    beyond, rest = beyond[: vectors.shape[1]], float(beyond[-1])
+    # The released eigenvalues, from which `spikes` has taken off the contribution of the noise.
+    released = beyond + edge**2 / (4.0 * beyond)
+    within = d - len(beyond)
+    squares = float((matrix**2).sum() - np.trace(matrix) ** 2 / d - (released**2).sum())
+    kept = max(0.0, 1.0 - within * edge**2 / 4.0 / max(squares, 1e-300))
+    apart = kept * math.sqrt(max(squares, 0.0) / within)
+    # The last coordinate has a group of its own, because its eigenvalue may be lowered.
+    sizes = np.concatenate([np.ones(len(beyond)), [within // 2, within - within // 2 - 1, 1]])
+    values = np.concatenate([beyond, rest + apart * np.array([-1.0, 1.0, 1.0])])
+    doubt = noisy.noise * np.sqrt(np.concatenate([beyond / released, np.full(3, kept)]))
+    found = mean - values
+    if len(beyond) and beyond.max() > 0.0:
+        found[values < beyond.max()] += _across(moments, mean, float(beyond.max()), vectors[:, np.argmax(beyond)])
+    found = _lowered(found, moments, mean)
+    rng, shape = np.random.default_rng(0), (_DRAWS // 2, len(found))
+    drawn = found + moments.curvature_noise * rng.normal(size=(shape[0], 1)) + doubt * rng.normal(size=shape)
+    squares_of = rng.chisquare(sizes, size=shape) * moments.gradient_variance / moments.size**2
+    # Off the diagonal, the noise of H turns an error in one direction into an error in all other directions.
+    errors = squares_of / found**2
+    turned = np.maximum(errors.sum(axis=1, keepdims=True) - errors / sizes, 0.0)
+    squares_of += 0.5 * doubt.max() ** 2 * turned * rng.chisquare(sizes, size=shape)
+    return np.asarray(moments.records * np.sqrt((squares_of / np.maximum(drawn, _LOWEST * found) ** 2).sum(axis=1)))
+
+
+def _across(moments: Moments, mean: float, largest: float, line: Vector) -> float:
+    """A correction of the eigenvalues across a line, if most records lie along one line. `line` is the eigenvector of
+    the largest eigenvalue of T.
 
     In the released Hessian each record within the smoothing radius adds 1/radius in every direction. But if the records
     lie along a line of thickness t, a record at the distance r > t adds 1/r across the line, so the sum over all
@@ -165,19 +212,17 @@ def _across(moments: Moments, mean: float, values: Vector, vectors: Matrix | Non
     the line, to which records of a round cloud within the radius contribute, too. The larger of the two estimates is
     used.
     """
-    extra, even = np.zeros(moments.d), 1.0 - 1.0 / moments.d
-    if vectors is None or moments.hessian is None or moments.directions is None or moments.d == 1:
-        return extra
-    line, trace = vectors[:, np.argmax(values)], float(np.trace(moments.hessian.matrix))
+    even = 1.0 - 1.0 / moments.d
+    if moments.hessian is None or moments.directions is None or moments.d == 1:
+        return 0.0
+    trace = float(np.trace(moments.hessian.matrix))
     within = mean - even * trace
     if min(within, trace) <= 0.0:
-        return extra
-    beyond = max(even * trace - float(values.max()), moments.hessian.noise)
+        return 0.0
+    beyond = max(even * trace - largest, moments.hessian.noise)
     beside = max(moments.size - float(line @ moments.directions.matrix @ line), moments.directions.noise)
     thickness = max(math.sqrt(_THICKNESS * beyond / trace), beside / (even * within))
-    if 0.0 < thickness < 1.0:
-        extra[values < values.max()] = -within * math.log(thickness)
-    return extra
+    return -within * math.log(thickness) if 0.0 < thickness < 1.0 else 0.0
 
 
 def _hidden(

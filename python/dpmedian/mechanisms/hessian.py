@@ -114,10 +114,9 @@ def _curvature_weight(d: int, neighbours: Neighbours) -> float:
 
 def symmetric(triangle: Vector, d: int) -> Matrix:
     """The symmetric matrix of an upper triangle in which entries off the diagonal carry a factor sqrt(2)."""
-    matrix = np.zeros((d, d))
-    matrix[np.tri(d, dtype=bool).T] = triangle
-    matrix += matrix.T
-    matrix *= math.sqrt(0.5)
+    upper = np.zeros((d, d))
+    upper[np.tri(d, dtype=bool).T] = math.sqrt(0.5) * triangle
+    matrix = upper + upper.T
     matrix.flat[:: d + 1] *= math.sqrt(0.5)
     return matrix
 
