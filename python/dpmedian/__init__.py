@@ -94,8 +94,8 @@ _MOVED = {
 # Public modules that are imported when they are first used.
 _SUBMODULES = ("data", "files", "nonprivate")
 
-# Modules that need an extra. They are imported when they are used, and are not listed by `dir`, because a tool that
-# reads all names should work without the extras.
+# Modules that need optional packages. These modules are imported when they are used, and are not listed by `dir`,
+# because a tool that reads all names should work without the optional packages.
 _EXTRAS = ("flower", "opendp", "sklearn")
 
 # Now all modules are imported, so docstrings that refer to the parameters of other functions can be completed.

@@ -278,14 +278,14 @@ def _differs(value: object, default: object) -> bool:
 
 
 def whole(name: str, value: object) -> int:
-    """The argument as an integer, or an error that names it."""
+    """Return the argument as an integer, or raise an error that names the argument."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     return int(value)
 
 
 def positive(name: str, value: object) -> float:
-    """The argument as a positive finite number, or an error that names it."""
+    """Return the argument as a positive finite number, or raise an error that names the argument."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
     number = _double(value)
@@ -338,7 +338,7 @@ def _clusters(k: object, n: int | None) -> int:
 
 
 def _share(name: str, value: object, of: str) -> float:
-    """A share, below one half."""
+    """Return a share, which must be below one half."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
     number = _double(value)
@@ -348,7 +348,9 @@ def _share(name: str, value: object, of: str) -> float:
 
 
 def step_threshold(value: object) -> float:
-    """A threshold of a robust step: 0, or a number whose square is far from underflow and overflow."""
+    """Return a threshold of a robust step, which must be 0 or a number whose square is far from underflow and
+    overflow.
+    """
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"threshold must be a number, got {value!r}")
     threshold = float(value)
@@ -358,14 +360,14 @@ def step_threshold(value: object) -> float:
 
 
 def geometry_of(value: object) -> str:
-    """One of the geometries, or an error that names them."""
+    """Return the geometry, or raise an error that names all geometries."""
     if value not in GEOMETRIES:
         raise ValueError(f"geometry must be one of {', '.join(map(repr, GEOMETRIES))}, got {value!r}")
     return str(value)
 
 
 def scales_of(scales: Any, d: int) -> tuple[float, ...] | None:
-    """One positive number for each of d columns, or None."""
+    """Return one positive number for each of d columns, or None."""
     if scales is None:
         return None
     if hasattr(scales, "__array__"):

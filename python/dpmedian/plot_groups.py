@@ -27,7 +27,7 @@ _MOST = 48
 
 @picture.register
 def draw(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any:
-    """Draw the map, which shows nothing private, or with points one small picture for each group."""
+    """Draw the map, which shows nothing private. If points are given, draw one small picture for each group instead."""
     return plot_map(releases, ax) if points is None else plot_groups(releases, points, by, ax)
 
 

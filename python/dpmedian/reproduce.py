@@ -40,7 +40,7 @@ def _curve(*ratios: float) -> dict[float, float]:
     return dict(zip(RADII, ratios, strict=True))
 
 
-# Values read off the published figure, to about two digits: {(method, epsilon): {R: loss ratio}}.
+# Values that were read off the published figure, to about two digits. The keys are method and epsilon, and then R.
 PUBLISHED: dict[tuple[str, float], dict[float, float]] = {
     ("loc_dpgd", 2.0): _curve(1.0, 1.03, 1.2, 3.0, 3.3, 13.0, 23.0, 23.0),
     ("dpgd", 2.0): _curve(1.2, 1.35, 7.3, 90.0, 900.0, 8.8e3, 9e4, 9e5),

@@ -29,6 +29,7 @@ class Step(Release):
         """The largest share of hostile records with which the step still points forward: coherence/(1 + coherence).
 
         A step points forward if it has a positive component in the direction of the honest mean. The formula assumes
-        that all records of this step were honest. If some were hostile, it is the share that may be added.
+        that all records of this step were honest. If some of them were hostile, the result is the share of hostile
+        records that may be added.
         """
         return self.coherence / (1.0 + self.coherence)

@@ -30,7 +30,9 @@ DELTA_LIMIT = 1e-100
 
 
 def _number(name: str, value: object, accepted: str, down: bool) -> float:
-    """A real number as a double, rounded in the given direction, or a TypeError that names the argument."""
+    """Return a real number as a double, rounded in the given direction, or raise a TypeError that names the
+    argument.
+    """
     # The common case comes first, because a plan has hundreds of costs and checking an abstract type is slow.
     if type(value) is float:
         return value
@@ -61,12 +63,12 @@ def within(name: str, value: object, accepted: str, test: Callable[[float], bool
 
 
 def not_negative(name: str, value: object, *, down: bool = False) -> float:
-    """A finite number that is at least 0."""
+    """Return a finite number that is at least 0."""
     return within(name, value, "a finite number that is at least 0", lambda x: x >= 0.0, down=down)
 
 
 def positive(name: str, value: object, *, down: bool = False) -> float:
-    """A finite number greater than 0."""
+    """Return a finite number greater than 0."""
     return within(name, value, "a finite number greater than 0", lambda x: x > 0.0, down=down)
 
 
@@ -84,7 +86,7 @@ def require_encodable(name: str, text: str) -> None:
 
 
 def whole(name: str, value: object) -> int:
-    """A positive whole number. It stays exact, because it is not converted to a double."""
+    """Return a positive whole number, which stays exact, because it is not converted to a double."""
     accepted = "a positive whole number"
     if isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value)

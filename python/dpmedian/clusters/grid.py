@@ -212,8 +212,8 @@ def trimmed_weight(counts: Vector, noise: float, leaves: Leaves, far: float) -> 
 
 
 def _cells(level: int, axes: int, kept: _Kept | None) -> tuple[Indices, Indices]:
-    """The cells of the next level, and the index of the parent of each: all cells of the first level, or the parts of
-    the kept cells.
+    """The cells of the next level, and the index of the parent of each cell. These are all cells of the first level, or
+    the parts of the kept cells.
     """
     if kept is None:
         return _all_cells(level, axes), np.zeros(1 << level * axes, dtype=np.int64)

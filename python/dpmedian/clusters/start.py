@@ -40,7 +40,7 @@ def assign(points: Matrix, centers: Matrix) -> tuple[NDArray[np.intp], Vector]:
 
 
 def trimmed(weights: Vector, distances: Vector, trim: float) -> Vector:
-    """The weights, of which those at the largest distances are set to zero. These make up the share `trim` of the sum.
+    """The weights. At the largest distances, the share `trim` of their sum is set to zero.
 
     A point is left out or kept as a whole, because a far cell with half of its weight could still get a center of its
     own.

@@ -42,8 +42,8 @@ __all__ = ["GroupsPlan", "budget_of_one", "contributions", "plan_for_groups"]
 # depend on this share. key_selection.md has the details.
 _SELECTION_DELTA = 0.1
 
-# The largest number of groups per unit (with more groups, each would have almost no budget), and the largest number
-# whose effect a plan shows.
+# The largest number of groups per unit, and the largest number whose effect a plan shows. With more groups per unit,
+# each group would have almost no budget.
 _MOST_GROUPS, _MOST_SHOWN_GROUPS = 2**20, 16
 
 

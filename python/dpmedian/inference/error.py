@@ -228,8 +228,8 @@ def _across(moments: Moments, mean: float, largest: float, line: Vector) -> floa
 def _hidden(
     moments: Moments, mean: float, directions: Matrix, values: Vector, vectors: Matrix | None, square: float
 ) -> float:
-    """The factor by which errors are longer because of a correlation of the directions S with the second moments T that
-    the noise hides.
+    """The factor by which errors are longer because the directions S are correlated with the second moments T, although
+    the noise hides this correlation.
 
     To first order, the mean squared error is the mean square of the gradient, `square`, plus 2 tr(S T)/(n mean). The
     trace of the product of the released matrices is an unbiased estimate of tr(S T), because the noise of S and the

@@ -17,8 +17,8 @@ __all__ = ["Region", "confidence_region", "error_radius"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# A region at the level 1 - alpha excludes the part a alpha + b alpha^2 of the draws, but at most alpha, with these
-# numbers a and b. At the level 95 % a region excludes 0.6 alpha, which leaves room for errors beyond the first order.
+# A region at the level 1 - alpha excludes a part of the draws: a alpha + b alpha^2, but at most alpha. Here a and b are
+# these numbers. At the level 95 % a region excludes 0.6 alpha, which leaves room for errors beyond the first order.
 # Below the levels 73 % (lengths) and 76 % (shapes) a region excludes alpha. Balls and intervals of single coordinates
 # use the first pair, and ellipsoids the second. The numbers were chosen with benches/coverage.py.
 _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)

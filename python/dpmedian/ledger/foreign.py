@@ -22,11 +22,11 @@ class PairAccountant:
     """An accountant of (epsilon, delta) pairs, such as diffprivlib's, that is used instead of a ledger.
 
     The accountant is charged the requested pair. A cost in rho has no pair, so it is charged (epsilon_at(delta), delta)
-    with delta = delta0 + 1e-6. The sum of several such pairs is larger than the pair of the sum of their rho; use a
-    `Ledger` in rho to avoid this. Accountants of pairs know neither neighbors nor units, so all their pairs must have
-    the same meaning. Therefore a cost under "add_remove" is charged as the cost for a replaced record, with a warning.
-    A cost per unit under "replace" is refused, because it gives no bound for a record. Errors of the accountant are
-    passed on unchanged.
+    with delta = delta0 + 1e-6. For several costs in rho, the sum of these pairs is larger than necessary. A `Ledger` in
+    rho avoids this. Accountants of pairs know neither neighbors nor units, so all their pairs must have the same
+    meaning. Therefore a cost under "add_remove" is charged as the cost for a replaced record, with a warning. A cost
+    per unit under "replace" is refused, because it gives no bound for a record. Errors of the accountant are passed on
+    unchanged.
     """
 
     # Accountants check and append in two steps. With the lock, no other thread of this process can charge in between.
@@ -71,7 +71,7 @@ def _priced(cost: PrivacyCost) -> tuple[float, float]:
 
 
 def as_ledger(ledger: object) -> Account:
-    """An account for a ledger, for an accountant with diffprivlib's `check` and `spend`, or for None."""
+    """Return the account of a ledger, of an accountant with diffprivlib's methods `check` and `spend`, or of None."""
     if ledger is None:
         return Unrecorded()
     if isinstance(ledger, (Ledger, Unrecorded, PairAccountant)):

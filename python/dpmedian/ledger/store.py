@@ -139,7 +139,7 @@ class MemoryStore:
 
     @contextlib.contextmanager
     def transaction(self, terms: Terms) -> Iterator[Log]:
-        """A copy of the log, which replaces the log at the end, unless there was an error."""
+        """Yield a copy of the log. At the end the copy replaces the log, unless there was an error."""
         if os.getpid() != self._process:
             raise RuntimeError(
                 f"this in-memory ledger belongs to process {self._process}, and process {os.getpid()} has a copy of it "
@@ -194,8 +194,8 @@ class FileStore:
 
     @contextlib.contextmanager
     def transaction(self, terms: Terms) -> Iterator[Log]:
-        """The stored log, which is written back at the end unless there was an error. No other process can change it in
-        between.
+        """Yield the stored log. At the end the log is written back, unless there was an error. No other process can
+        change it in between.
         """
         with self._lock(), self._content_lock():
             self._require_one_name()

@@ -92,7 +92,7 @@ class CoordinateSearch:
             queries += 1
             if stop_below > 0.0 and queries % _EVERY == 0:
                 sides = posterior.quantile(1.0 - 0.5 * stop_below) - posterior.quantile(0.5 * stop_below)
-                # The first condition avoids an overflow: wide sides would fail the test anyway, so they are not
+                # The first condition avoids an overflow. Wide sides would fail the test anyway, so they are not
                 # squared.
                 if width > 0.0 and float(np.max(sides)) < width and float(np.linalg.norm(sides / width)) < 1.0:
                     break

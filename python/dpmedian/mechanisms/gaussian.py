@@ -25,8 +25,8 @@ CAP_ROUNDING = 1e-12
 # The smallest and the largest sigma in lattice units. With a smaller sigma, discrete noise would differ too much from
 # continuous noise. With a larger sigma, the arithmetic of the sampler would not fit 128 bits.
 SIGMA_LIMITS = (2**30, 2**50)
-# A lattice is chosen such that sigma is about 2^40 lattice units, which is the middle of the limits. If no public
-# number bounds the values, sigma is about 2^32 lattice units, so that the clamp to 2^62 changes only values beyond 2^30
+# A lattice is chosen so that sigma is about 2^40 lattice units, which is the middle of the limits. If no public number
+# bounds the values, sigma is about 2^32 lattice units, so that the clamp to 2^62 changes only values beyond 2^30
 # standard deviations.
 _SIGMA_AIM, _SIGMA_AIM_UNBOUNDED = 40.0, 32.0
 
@@ -97,7 +97,7 @@ class Gaussian:
         finest: int = 50,
         **more: Any,
     ) -> Made:
-        """Calibrate the noise such that all releases together cost rho. Values are at most `largest` in magnitude.
+        """Calibrate the noise so that all releases together cost rho. Values are at most `largest` in magnitude.
 
         If no public number bounds the values, `largest` is None. The lattice then does not depend on the number of
         records, and the tape clamps values beyond 2^62 units. `bound(bits)` is the L2 sensitivity of the statistic in

@@ -138,7 +138,7 @@ class Plan(Shown, Recorded):
         return None if found == most else found
 
     def _warn(self) -> None:
-        """Warn of a likely failure or of a long run, as the notes of the plan do."""
+        """Warn of a likely failure or of a long run."""
         parameters, failure = self.parameters, self.prediction.failure
         if failure > parameters.failure_probability:
             warn_caller(

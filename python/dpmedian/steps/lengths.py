@@ -11,7 +11,7 @@ import math
 
 __all__ = ["LENGTHS_SHARE", "Lengths"]
 
-# The share of the rho of a round for this number. It increases the noise of the step itself by 2.6 percent.
+# The share of the rho of a round for this number. This share increases the noise of the step itself by 2.6 percent.
 LENGTHS_SHARE = 0.05
 
 # If all updates agree, the first step moves the model by this many median lengths. With a larger number training is

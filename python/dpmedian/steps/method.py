@@ -20,7 +20,7 @@ from dpmedian.tape import Tape
 
 __all__ = ["CalibratedStep", "calibrate", "cap", "check"]
 
-# The share of rho for the noisy size. It increases the noise of the step by one percent.
+# The share of rho for the noisy size. This share increases the noise of the step by one percent.
 _SIZE = 0.02
 
 # If the noisy size is below this many standard deviations, there may be no records at all, and the mean would have an
