@@ -35,6 +35,7 @@ keep each record with the probability given by its weight, and pairs are formed 
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -110,11 +111,17 @@ class Bound:
 
     def __call__(self, bits: int) -> float:
         """The sensitivity in units of 2^-bits, rounded up."""
-        return bound(self.statistic, **dict(self.arguments), bits=bits)[0].under(self.neighbours)
+        return _bound(self.statistic, self.arguments, bits)[0].under(self.neighbours)
 
     def values(self, bits: int) -> int:
         """The number of values of an answer that are released at once."""
-        return bound(self.statistic, **dict(self.arguments), bits=bits)[1]
+        return _bound(self.statistic, self.arguments, bits)[1]
+
+
+@functools.lru_cache(maxsize=1024)
+def _bound(statistic: str, arguments: tuple[tuple[str, Any], ...], bits: int) -> tuple[Sensitivity, int]:
+    """The bound. It is cached because a calibration needs the same bounds many times."""
+    return bound(statistic, **dict(arguments), bits=bits)
 
 
 def __getattr__(name: str) -> Any:

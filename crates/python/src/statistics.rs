@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyFloat, PyInt};
 
 use super::array::{Part, pieces};
 use super::call::{bad_parameter, without_gil};
@@ -92,20 +92,31 @@ enum Given<'py> {
 }
 
 fn as_parameters(given: Option<&Bound<'_, PyDict>>) -> PyResult<Parameters> {
-    let parameter = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let value = match value.extract::<Given<'_>>()? {
-            Given::Number(number) => Value::Number(number),
-            Given::Float(number) => Value::Float(number),
-            Given::Doubles(array) => Value::Floats(array.as_array().to_vec()),
-            Given::Singles(array) => Value::Singles(array.as_array().to_vec()),
-            Given::Codes(array) => Value::Numbers(array.as_array().to_vec()),
-            Given::Numbers(numbers) => Value::Numbers(numbers),
-            Given::Floats(numbers) => Value::Floats(numbers),
-        };
-        Ok((name.extract()?, value))
-    };
     let given = given.into_iter().flat_map(|given| given.iter());
-    given.map(parameter).collect::<PyResult<_>>().map(Parameters::named)
+    let named = given.map(|(name, value)| Ok((name.extract()?, as_value(&value)?)));
+    named.collect::<PyResult<_>>().map(Parameters::named)
+}
+
+fn as_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    // Every variant of `Given` that does not fit creates a Python error, which takes a microsecond. So the most common
+    // types are tried before.
+    if value.is_instance_of::<PyFloat>() {
+        return value.extract().map(Value::Float);
+    }
+    if value.is_instance_of::<PyInt>()
+        && let Ok(number) = value.extract()
+    {
+        return Ok(Value::Number(number));
+    }
+    Ok(match value.extract::<Given<'_>>()? {
+        Given::Number(number) => Value::Number(number),
+        Given::Float(number) => Value::Float(number),
+        Given::Doubles(array) => Value::Floats(array.as_array().to_vec()),
+        Given::Singles(array) => Value::Singles(array.as_array().to_vec()),
+        Given::Codes(array) => Value::Numbers(array.as_array().to_vec()),
+        Given::Numbers(numbers) => Value::Numbers(numbers),
+        Given::Floats(numbers) => Value::Floats(numbers),
+    })
 }
 
 /// Converts public parameters for Python. Points and radii become arrays, and whole numbers become a list.

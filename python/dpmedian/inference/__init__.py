@@ -12,6 +12,17 @@ inference.md explains why the regions contain the median with the stated probabi
 
 from dpmedian.inference.axes import Axes, Shape, axes_of, shape_of
 from dpmedian.inference.moments import Moments, Noisy
-from dpmedian.inference.region import Region, confidence_region, error_radius
+from dpmedian.inference.region import Region, confidence_region, error_radius, half_widths
 
-__all__ = ["Axes", "Moments", "Noisy", "Region", "Shape", "axes_of", "confidence_region", "error_radius", "shape_of"]
+__all__ = [
+    "Axes",
+    "Moments",
+    "Noisy",
+    "Region",
+    "Shape",
+    "axes_of",
+    "confidence_region",
+    "error_radius",
+    "half_widths",
+    "shape_of",
+]

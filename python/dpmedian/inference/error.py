@@ -57,13 +57,14 @@ class Error:
         return Error(self.unit, self.draws @ frame.T, covariance, self.growth)
 
 
-def error_of(moments: Moments, sampling: bool = True) -> Error:
+def error_of(moments: Moments, sampling: bool = True, draws: int = _DRAWS) -> Error:
     """The error, given the released values. The error of a position is in degrees to the east and to the north.
 
     If `sampling` is False, the error is the difference from the median of the records, so only the noise of the release
-    counts. The same moments always give the same draws.
+    counts. The error has this number of draws, or fewer in many dimensions. The same moments always give the same
+    draws.
     """
-    error = _in_space(moments, sampling)
+    error = _in_space(moments, sampling, draws)
     return error if moments.position is None else error.seen(tangent(moments.position))
 
 
@@ -76,7 +77,7 @@ def tangent(position: tuple[float, float, float]) -> Matrix:
     return np.array([east, north]) * math.degrees(1.0 / length)
 
 
-def _in_space(moments: Moments, sampling: bool) -> Error:
+def _in_space(moments: Moments, sampling: bool, draws: int) -> Error:
     """The error H^-1 g. The vector g is the noise of the gradient, plus the sampling error of the gradient if
     `sampling` is True. H is drawn from the distribution of its noise.
 
@@ -95,7 +96,7 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
         found[values < values.max()] += _across(moments, mean, float(values.max()), vectors[:, np.argmax(values)])
     found = _lowered(found, moments, mean)
     # From here on vectors are in the basis of the Hessian. The curvature adds the same amount in all directions.
-    rng, count = np.random.default_rng(0), min(_DRAWS, max(_NUMBERS // d, _FEWEST)) if sampling else _FEWEST
+    rng, count = np.random.default_rng(0), min(draws, max(_NUMBERS // d, _FEWEST)) if sampling else _FEWEST
     noise, even = moments.gradient_variance / n**2, not sampling or (moments.directions is None and d > 1)
     lengths_only = even and vectors is None and moments.position is None
     if lengths_only:
@@ -119,22 +120,22 @@ def _in_space(moments: Moments, sampling: bool) -> Error:
         pulled = pulled + math.sqrt(0.5) * doubt.max() * np.sqrt(turned) * rng.normal(size=(count, d))
     # The sampling error has an additional part of relative order d/n.
     length = moments.records * math.sqrt(1.0 + (_SPANNED * d / n if sampling else 0.0))
-    draws = length * pulled / np.maximum(drawn, _LOWEST * found)
+    errors = length * pulled / np.maximum(drawn, _LOWEST * found)
     if not sampling:
-        return Error(moments.radius, draws)
+        return Error(moments.radius, errors)
     if vectors is not None:
-        draws = draws @ vectors.T
+        errors = errors @ vectors.T
     if even:
-        return Error(moments.radius, draws)
+        return Error(moments.radius, errors)
     if relative >= KNOWN:
         square = float(np.trace(directions)) / n + d * noise
-        return Error(moments.radius, _hidden(moments, mean, directions, values, vectors, square) * draws)
+        return Error(moments.radius, _hidden(moments, mean, directions, values, vectors, square) * errors)
     covariance = within / np.outer(found, found)
     if doubt.any():
         others = np.trace(covariance) - np.diag(covariance)
         covariance = covariance + np.diag(0.5 * doubt.max() ** 2 * others / found**2)
     covariance = moments.records**2 * _turned(covariance, None if vectors is None else vectors.T)
-    return Error(moments.radius, draws, covariance, 1.0 + relative**2)
+    return Error(moments.radius, errors, covariance, 1.0 + relative**2)
 
 
 def _turned(matrix: Matrix, vectors: Matrix | None) -> Matrix:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.inference.region import confidence_region
+from dpmedian.inference import half_widths
 from dpmedian.parameters import PublicParameters
 from dpmedian.release import ClusterResult, MethodResult, StepResult
 
@@ -94,14 +94,16 @@ def _size_notes(parameters: PublicParameters, result: MethodResult, columns: tup
     plain = parameters.geometry == "euclidean" and parameters.scales is None
     if result.moments is None or result.scale is None or not plain or not 2 <= parameters.d <= _NOTED_DIMENSIONS:
         return ()
-    intervals = confidence_region(result.point, result.moments, 0.95, result.scale).intervals
+    sizes = np.abs(result.point)
     with np.errstate(all="ignore"):
-        sizes = np.abs(result.point)
-        relative = 0.5 * (intervals[:, 1] - intervals[:, 0]) / sizes
         different = np.ptp(np.log2(sizes)) > math.log2(_DIFFERENT)
+    if not different or result.scale <= _DWARFED * sizes.min():
+        return ()
+    with np.errstate(all="ignore"):
+        relative = half_widths(result.moments) / sizes
     widest, narrowest = int(np.argmax(relative)), int(np.argmin(relative))
     large = relative[widest] > max(_LARGE, _LARGER * relative[narrowest])
-    if not (different and large and result.scale > _DWARFED * sizes[widest]):
+    if not (large and result.scale > _DWARFED * sizes[widest]):
         return ()
     wide, narrow = (columns[i] if columns else f"coordinate {i + 1}" for i in (widest, narrowest))
     return (

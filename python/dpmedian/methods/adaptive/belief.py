@@ -191,6 +191,12 @@ class Belief:
         return self.hessian.away(self.point, self.core_radius)
 
     @property
+    def hessian_is_far(self) -> bool:
+        """Whether the distance from that point causes a larger error of the Hessian than its noise."""
+        hessian = self.hessian
+        return self.c.bias * self.away * float(hessian.values.mean()) > hessian.deviation
+
+    @property
     def consistent(self) -> bool:
         """Whether the newest gradient is consistent with the belief before it (chi-square test)."""
         return self.innovation < 1.0 + self.c.surprising * math.sqrt(2.0 / self.d)

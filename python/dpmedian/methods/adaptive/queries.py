@@ -90,7 +90,7 @@ class Region:
     """The queries for a confidence region: the weight of the directions, the number of gradients with directions, and
     the kind of the region.
 
-    `weight` is 0 if noise would hide the directions. In many dimensions, `cost` is for a release about the sample.
+    `weight` is 0 if noise would hide the directions. If `cost` is positive, it is for a release about the sample.
     """
 
     weight: float
@@ -116,19 +116,22 @@ class Region:
             # Under add/remove, directions with the weight b take b^2/(1 + b^2) of the cost of a gradient.
             return min(max(math.sqrt(cost_of(n) / carriers), LEAST_WEIGHT), FREE_WEIGHT)
 
-        def known(carriers: float) -> bool:
-            """Whether the noise is small relative to the second moments, whose eigenvalues are n/d on average."""
-            noise = GradientAndDirections.noise_of(carriers, p, weight_of(carriers))
+        def known(carriers: float, weight: float, records: int) -> bool:
+            """Whether the noise is small relative to the mean eigenvalue, which is 1/d of the records."""
+            noise = GradientAndDirections.noise_of(carriers, p, weight)
             # The noise matrix has eigenvalues of about sqrt((d + 1)/2) times the standard deviation of an entry.
-            return noise * math.sqrt((d + 1.0) / 2.0) < KNOWN * n / d
+            return noise * math.sqrt((d + 1.0) / 2.0) < KNOWN * records / d
 
         # The budget that is left for the last gradients if the searches before them were expensive.
         together = (1.0 - c.reserve) * rho
         one = together / gradients
-        every = known(together) and d <= MANY_DIMENSIONS
-        if d > SAMPLED_DIMENSIONS and sample < n and not known(one):
-            return cls(FREE_WEIGHT, False, False, cost_of(sample))
-        return cls(weight_of(together if every else one), every, every or known(one))
+        every = known(together, weight_of(together), n) and d <= MANY_DIMENSIONS
+        in_sample = known(cost_of(sample), FREE_WEIGHT, sample)
+        shown = known(one, weight_of(one), n)
+        if sample < n and (in_sample or (d > SAMPLED_DIMENSIONS and not shown)):
+            # Second moments of all records would take more time, and tell nothing new.
+            return cls(FREE_WEIGHT, False, in_sample, cost_of(sample))
+        return cls(weight_of(together if every else one), every, every or shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +244,7 @@ class Offers:
 
 def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, left: float = 1.0) -> int:
     """The number of equal parts of the rest of rho for the last gradients. It is small if there is a sample."""
-    most = c.last_gradients if p.d <= SAMPLED_DIMENSIONS else c.last_gradients // 2
+    most = c.last_gradients if p.d <= MANY_DIMENSIONS else c.last_gradients // 2
     if sample < p.size:
         # In many dimensions one more pass over all records takes far less time than a Hessian.
         return 1 if p.d <= MANY_DIMENSIONS else c.last_gradients // 2
@@ -261,18 +264,20 @@ class Queries:
         self.offers, self.c, self.p, self.rho = offers, constants, offers.parameters, allowance.rho
         self.n, self.d, self.m, self.gain = self.p.size, self.p.d, offers.sample, sensitivity_gain(self.p)
         self.spender, self.source = Spender(allowance, tape), source
-        self.records = self.spender.sample(HiddenSample(self.n, self.m, self.p.private_size), source)
-        self.moments_m, self.moments_records = self.m, self.records
+        self.records = self.sample = self.spender.sample(HiddenSample(self.n, self.m, self.p.private_size), source)
         self.sampled = self.m < self.n
         self.counted: list[Counted] = []
         """The results and answers of the searches for a radius."""
         self.carriers = 0
 
     def use_all(self) -> None:
-        """Use all records from now on. In many dimensions second moments still use the sample, to save time."""
+        """Use all records from now on."""
         self.m, self.records = self.n, self.source
-        if self.d <= SAMPLED_DIMENSIONS:
-            self.moments_m, self.moments_records = self.m, self.records
+
+    @property
+    def of_hessian(self) -> tuple[int, Source]:
+        """The records of a Hessian and their number. In many dimensions they are always the sample, to save time."""
+        return (self.m, self.records) if self.d <= SAMPLED_DIMENSIONS else (self.offers.sample, self.sample)
 
     @property
     def left(self) -> float:
@@ -394,7 +399,7 @@ class Queries:
         if self.offers.directions is None:
             raise TypeError("directions are queried only for a confidence region")
         self.carriers += 1
-        records, whole = (self.moments_records, self.n / self.moments_m) if of_sample else (self.records, 1.0)
+        records, whole = (self.sample, self.n / self.offers.sample) if of_sample else (self.records, 1.0)
         (gradient, moments, weight), noise = self.spender.release(
             self.offers.directions, cost, lambda made, tape: (*made.at(records, tape, theta), made.weight)
         )
@@ -404,7 +409,7 @@ class Queries:
     def curvature(self, theta: Vector, radius: float, cost: float) -> tuple[float, float]:
         """The mean curvature smoothed at a radius, times the radius, and the standard deviation of its noise."""
         return self.spender.release(
-            self.offers.curvature, cost, lambda made, tape: made.at(self.moments_records, tape, theta, radius)
+            self.offers.curvature, cost, lambda made, tape: made.at(self.of_hessian[1], tape, theta, radius)
         )
 
     def hessian(self, theta: Vector, radius: float, cost: float) -> tuple[float, float, Noisy]:
@@ -414,6 +419,6 @@ class Queries:
         (curvature, moments, weight), noise = self.spender.release(
             self.offers.hessian,
             cost,
-            lambda made, tape: (*made.at(self.moments_records, tape, theta, radius), made.weight),
+            lambda made, tape: (*made.at(self.of_hessian[1], tape, theta, radius), made.weight),
         )
         return curvature, noise / weight, Noisy(moments, noise)

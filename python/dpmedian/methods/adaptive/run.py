@@ -101,7 +101,7 @@ class Run:
 
     def measure_hessian(self, theta: Vector, isotropic: bool = False) -> None:
         """Measure the Hessian at theta, or its mean over all directions, with as little smoothing as possible."""
-        ask, c, d, m = self.ask, self.c, self.ask.d, self.ask.moments_m
+        ask, c, d, m = self.ask, self.c, self.ask.d, self.ask.of_hessian[0]
         plan = hessian_plan(ask.p, c, ask.rho, m, isotropic)
         radius = max(plan.smoothing * self.belief.core_radius, 1.0 / LARGEST)
         unit, moments = radius / self.belief.core_radius * m, None
@@ -201,6 +201,9 @@ class Run:
         while True:
             last = cost * max(self.parts, c.generous) >= ask.left * ask.rho
             if ask.m < ask.n and (last or cost > ask.useful(ask.n**2 / ask.m)):
+                point = self.look_around()
+                if point is not None:
+                    return point
                 self.use_all()
                 cost, last = c.single_share * ask.rho, False
                 cost *= self.growth(cost)
@@ -220,9 +223,11 @@ class Run:
                 # point.
                 self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
             cost *= self.growth(cost)
-        point = self.look_around()
+        point = None if ask.sampled else self.look_around()
         if point is not None:
             return point
+        many = c.last_gradients // 2 if ask.sampled else c.last_gradients
+        rounds = many if self.nonsmooth else self.parts
         if len(belief.gradients) > self.measured_after:
             self.measure_hessian(belief.point)
         region = ask.offers.region
@@ -234,8 +239,9 @@ class Run:
             if found is not None:
                 return found
         # A nonsmooth point needs many steps; after a sample each step reads all records.
-        many = c.last_gradients // 2 if ask.sampled else c.last_gradients
-        for left in range(many if self.nonsmooth else self.parts, 0, -1):
+        for left in range(rounds, 0, -1):
+            if left == rounds // 2 and belief.hessian_is_far and not ask.sampled:
+                self.measure_hessian(belief.point)
             found = self.step(ask.left * ask.rho / left, carry=True)
             if found is not None:
                 return found

@@ -60,19 +60,24 @@ class Adaptive(CappedMethod):
         seconds = search_seconds(sample, p.d) + answer_seconds(before + last)
         seconds += pass_seconds(sample, p.d, c.other_reads)
         if sample == p.size:
-            seconds += pass_seconds(p.size, p.d, last + 1) + self._moments_seconds(p.size, 2)
+            seconds += pass_seconds(p.size, p.d, last + 1) + self._moments_seconds(p.size, p.size, 2)
             return Reads(before + last, most, memory=memory, seconds=seconds)
         seconds += pass_seconds(p.size, p.d, c.other_reads + last + 1)
-        seconds += self._moments_seconds(sample if p.d > SAMPLED_DIMENSIONS else p.size, 1)
+        region, hessian = self.offers.region, sample if p.d > SAMPLED_DIMENSIONS else p.size
+        seconds += self._moments_seconds(hessian, sample if region is not None and region.cost else p.size, 1)
         return Reads(c.other_reads + last, most, sample, before, memory, seconds)
 
-    def _moments_seconds(self, records: int, hessians: int) -> float:
+    def _moments_seconds(self, of_hessian: int, of_directions: int, hessians: int) -> float:
         """The seconds for sums of second moments: of Hessians, and of the directions for a confidence region."""
-        p, region = self.parameters, self.offers.region
-        times = hessians if hessian_plan(p, self.constants, self.rho, records).moments else 0
+        p, region, directions = self.parameters, self.offers.region, 0
+        if not hessian_plan(p, self.constants, self.rho, of_hessian).moments:
+            hessians = 0
         if region is not None and region.weight:
-            times += last_gradients(p, self.rho, self.constants, self.offers.sample) if region.every else 1
-        return times * second_moment_seconds(records, p.d)
+            directions = last_gradients(p, self.rho, self.constants, self.offers.sample) if region.every else 1
+        return sum(
+            times * second_moment_seconds(records, p.d)
+            for times, records in ((hessians, of_hessian), (directions, of_directions))
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
