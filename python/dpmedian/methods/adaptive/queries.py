@@ -206,17 +206,11 @@ class Offers:
                 "one; more if records coincide",
             ),
             curvature=Offer(
-                lambda rho: Curvature.of("curvature", rho, p),
-                hessians,
-                c.query_most,
-                "instead of a Hessian that would be mostly noise",
+                lambda rho: Curvature.of("curvature", rho, p), hessians, c.query_most, "instead of a noisy Hessian"
             ),
             hessian=hessian,
             gradient=Offer(
-                lambda rho: NoisyGradient.of("gradient", rho, p, releases=1),
-                c.uses,
-                1.0,
-                "several; they get the rest of the budget",
+                lambda rho: NoisyGradient.of("gradient", rho, p, releases=1), c.uses, 1.0, "the rest of the budget"
             ),
             directions=directions,
             region=region,
