@@ -60,7 +60,7 @@ class Run:
         start = first_ball(ask)
         while True:
             left = ask.left
-            ball, _ = self.collapse(start, c.half)
+            ball = self.collapse(start, c.half)
             if self.is_point(ball, start.quarter, left - ask.left):
                 return self.exactly(ball)
             self.place(ball.quarter)
@@ -143,15 +143,15 @@ class Run:
         resolution = self.ask.p.resolution
         return max(_SMALLEST, digits, _SMALLEST if resolution is None else math.floor(4.0 * math.log2(resolution)))
 
-    def collapse(self, ball: Ball, share: float) -> tuple[Ball, int]:
-        """Move by mean shifts into ever smaller balls that hold this share; also return the number of rounds."""
+    def collapse(self, ball: Ball, share: float) -> Ball:
+        """Move by mean shifts into ever smaller balls that hold this share."""
         ask, c = self.ask, self.c
         last, part = ball.quarter - c.depth, min(share / c.half, 1.0)
         before, rounds, missed, counts = ask.left, 0, 0, []
         cost = ask.price(c.needs * ask.d, 0.0, c.query_most, part)
         for_count = ask.price(c.needs, 0.0, c.query_most, part)
         if math.sqrt(2.0 * ask.d / cost) / ask.gain > c.most_noise * share * ask.m:
-            return ball, 0
+            return ball
         while ball.quarter > max(self.floor(ball.center), last):
             if before - ask.left > c.half_budget or ask.left < c.reserve:
                 break
@@ -170,7 +170,7 @@ class Run:
                     break
             if len(counts) > c.patience and share == c.half and np.mean(counts) < 0.5 * (c.half + 0.5) * ask.m:
                 break  # This is the smaller of two clusters. The descent will find the larger one.
-        return ball, rounds
+        return ball
 
     def is_point(self, ball: Ball, before: int, spent: float) -> bool:
         """Whether half of the records lie at this point, up to the precision that the budget of a collapse can show."""
@@ -302,31 +302,14 @@ class Run:
         self.directions = found if self.directions is None else self.directions.combined(found)
         return gradient
 
-    def pulled(self, square: float, variance: float) -> bool:
-        """Whether a mean gradient with this squared norm is larger than the noise and larger than at any median."""
-        return square > max((self.c.pull * self.ask.n) ** 2, (2.0 * self.c.surprising) ** 2 * variance)
-
-    def surprise(self) -> MethodResult | Ball | None:
-        """Handle a gradient that the model does not explain: a larger cluster, a nonsmooth point, a new core radius."""
-        belief, there = self.belief, np.mean([g.point for g in self.belief.gradients[-self.c.patience :]], axis=0)
-        mean, variance, square = belief.mean(self.c.patience)
-        if self.pulled(square, self.ask.d * variance) and self.may_restart:
-            ball = self.larger_cluster(there, mean)
-            if ball is not None:
-                return ball
+    def surprise(self) -> MethodResult | None:
+        """Handle gradients that the model does not explain: a nonsmooth point, or a new core radius."""
+        there = np.mean([g.point for g in self.belief.gradients[-self.c.patience :]], axis=0)
         found = self.look_around()
         if found is None:
             self.place(self.core_around(there))
             self.measure_hessian(there)
         return found
-
-    def larger_cluster(self, there: Vector, mean: Vector) -> Ball | None:
-        """The ball to restart from, if a majority of the records lies in a larger or denser cluster."""
-        ball = majority(self.ask, there, mean, self.quarter)
-        if ball.quarter >= self.quarter + self.c.near:
-            return ball
-        ball, rounds = self.collapse(Ball(there, ball.quarter), self.c.half)
-        return ball if rounds else None
 
     def look_around(self) -> MethodResult | None:
         """Check whether records stay in a shrinking ball: a nonsmooth point. Return a result if it is exact."""
@@ -349,7 +332,7 @@ class Run:
         other records is shorter than the number of records in the atom.
         """
         ask, c = self.ask, self.c
-        ball, _ = self.collapse(ball, c.majority * held / ask.m)
+        ball = self.collapse(ball, c.majority * held / ask.m)
         if ball.quarter > max(self.floor(ball.center), self.quarter - c.near - c.depth):
             return None
         # The gradient is queried next to the atom. There the records of the atom contribute a vector of known direction
@@ -388,7 +371,9 @@ class Run:
             raise NotFound(f"the squared gradient is still {squares:.2f} n^2")
         # After a sample, the first gradient of all records contains the sampling error of the sample.
         expected = ask.d * variance + (ask.n**2 / ask.offers.sample if ask.sampled else 0.0)
-        if not self.nonsmooth and self.pulled(square, expected):
+        # A mean gradient that is longer than its noise and longer than at any median.
+        pulled = square > max((c.pull * ask.n) ** 2, (2.0 * c.surprising) ** 2 * expected)
+        if pulled and not self.nonsmooth:
             near = MethodResult(belief.point, belief.core_radius)
             raise NotFound(f"the mean gradient is still {math.sqrt(square) / ask.n:.2f} n", near)
         notes: tuple[str, ...] = ()
