@@ -140,7 +140,7 @@ def signal_table(runs: int, seed: int) -> None:
                 )
                 if rare and not k:
                     break  # With more records fewer runs fail.
-    print(f"\nOf {rows} rows the prediction is not within a factor of {FACTOR:g} of the 95 % bounds in {missed}.")
+    print(f"\nIn {missed} of {rows} rows the prediction misses the 95 % bounds by more than a factor of {FACTOR:g}.")
 
 
 def place(name: str, radius: float, rng: np.random.Generator, n: int, d: int) -> Points:

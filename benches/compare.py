@@ -65,7 +65,7 @@ def row(
 
 
 def table(title: str) -> None:
-    print(f"\n{title}\n\n| what | against | ours, ms | theirs, ms | ratio |\n|---|---|---|---|---|")
+    print(f"\n{title}\n\n| data | compared with | ours, ms | theirs, ms | theirs/ours |\n|---|---|---|---|---|")
 
 
 def gauss(n: int, d: int) -> Points:
@@ -85,7 +85,7 @@ def tree_top_sums(points: Points, m: int) -> NDArray[np.int64]:
 
 
 def balls(quick: bool) -> None:
-    table(f"Ball counts and the sums of the 3/4 n largest, {len(RADII)} doubling radii")
+    table(f"Ball counts for {len(RADII)} radii, each twice the one before, and the sums of the 3/4 n largest")
     for n, d in [(10_000, 2), (10_000, 10), (10_000, 100), (3_000, 200)]:
         n = n // 4 if quick else n
         points, m = gauss(n, d), 3 * n // 4
@@ -97,7 +97,7 @@ def balls(quick: bool) -> None:
         if d <= 10:
             row(name, f"cKDTree, {THREADS} workers", call, partial(tree_top_sums, points, m), 3)
 
-    table("Ball counts by a tree of boxes, against our own comparison of all pairs: the same counts")
+    table("The same ball counts by a tree of boxes, compared with our own comparison of all pairs")
     for n, d in [(100_000, 2), (100_000, 3)]:
         n = n // 10 if quick else n
         points, radii = gauss(n, d), RADII.tolist()
@@ -162,8 +162,8 @@ def our_moments(points: Points, theta: NDArray[np.float64], radius: float) -> li
 
 def moments(quick: bool) -> None:
     table(
-        "Curvature, second moments T beyond a radius and S of all directions, on the integer lattice, ours with a "
-        f"gradient beside them; numpy's matrix products have {THREADS} threads, too"
+        "Curvature, second moments T beyond a radius and second moments S of all directions, on the integer lattice. "
+        f"Ours include a gradient. The matrix products of numpy also have {THREADS} threads"
     )
     for n, d in [(1_000_000, 10), (100_000, 100)]:
         n = n // 10 if quick else n
@@ -197,7 +197,7 @@ def medians(quick: bool) -> None:
     except ImportError:
         print("\nNon-private median: geom_median is not installed (pip install geom_median), its rows are left out")
         return
-    table("Non-private median; the gap is F/F(ours) - 1 of geom_median's answer")
+    table("The median without privacy. The gap is F(answer of geom_median)/F(our answer) - 1")
     for n, d in [(3_000, 200), (100_000, 10)]:
         n = n // 10 if quick else n
         points = gauss(n, d)
@@ -254,8 +254,10 @@ def releases(path: Path, quick: bool) -> None:
 
     # The time of the authors' code varies by a factor of three with its noise, and far radii take it minutes.
     rounds = {1e3: 1} if quick else {1e3: 9, 1e10: 3}
-    print("\nWhole releases: n = 3000, d = 200, epsilon = 2, delta = 1/n; excess is F/F(median) - 1. Medians of the")
-    print("authors' runs, and of five of ours after each.\n")
+    print(
+        "\nWhole releases: n = 3000, d = 200, epsilon = 2, delta = 1/n. The excess is F(point)/F(median) - 1. The table has"
+    )
+    print("medians of the authors' runs, and of our runs, of which five follow each run of the authors.\n")
     print("| method | radius | authors' runs | ours, s | excess | authors, s | excess | ratio of times |")
     print("|---" * 8 + "|")
     for radius, repeat in rounds.items():

@@ -300,7 +300,9 @@ def tables(directory: Path, runs: int) -> None:
             cells = [cell(medians[key], least) for key in methods]
             cells += [f"{medians['exact median']:.2g}"] * (column == 0)
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
-    print("\n| method | is told, beyond the budget |\n|---|---|\n| dpmedian | nothing |\n| clipped mean | radius |")
+    print(
+        "\n| method | gets, in addition to the budget |\n|---|---|\n| dpmedian | nothing |\n| clipped mean | radius |"
+    )
     for peer in PEERS:
         if peer.name in methods:
             print(f"| {peer.name} | {peer.told} |")
