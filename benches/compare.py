@@ -255,9 +255,9 @@ def releases(path: Path, quick: bool) -> None:
     # The time of the authors' code varies by a factor of three with its noise, and far radii take it minutes.
     rounds = {1e3: 1} if quick else {1e3: 9, 1e10: 3}
     print(
-        "\nWhole releases: n = 3000, d = 200, epsilon = 2, delta = 1/n. The excess is F(point)/F(median) - 1. The table has"
+        "\nWhole releases: n = 3000, d = 200, epsilon = 2, delta = 1/n. The excess is F(point)/F(median) - 1. The table"
     )
-    print("medians of the authors' runs, and of our runs, of which five follow each run of the authors.\n")
+    print("has medians of the authors' runs, and of our runs, of which five follow each run of the authors.\n")
     print("| method | radius | authors' runs | ours, s | excess | authors, s | excess | ratio of times |")
     print("|---" * 8 + "|")
     for radius, repeat in rounds.items():
