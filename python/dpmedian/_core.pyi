@@ -1,6 +1,6 @@
-"""The compiled core. `stubtest` checks this file against it.
+"""The types of the compiled core. `stubtest` compares this file with the core.
 
-Exact integers enter by `Points.answer` and leave by `Tape` only: in between they are an `Exact`, which cannot be read.
+Exact integers come from `Points.answer` as an `Exact`, which cannot be read. Only a `Tape` releases them.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ _Labels = NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 @final
 class Sensitivity:
-    """How far an exact answer may move between neighbors, in units of its lattice, rounded up."""
+    """The largest change of an exact answer between neighbors, in units of its lattice, rounded up."""
 
     @property
     def replace(self) -> float: ...
@@ -86,8 +86,9 @@ class Sensitivity:
 class Statistic:
     """A query about the records: the name of a statistic and its public parameters.
 
-    What a statistic is and which parameters it has stands in its file in `src/statistics/`. A parameter that it does
-    not have, or a value that it refuses, raises a ValueError. `stream` is the hidden randomness of pairings.
+    Each statistic and its parameters are described in its file in `src/statistics/`. A ValueError is raised for a
+    parameter that the statistic does not have, and for a value that the statistic refuses. `stream` is the hidden
+    randomness of pairings.
     """
 
     def __new__(cls, name: str, /, stream: Stream | None = None, **parameters: _Parameter) -> Statistic: ...
@@ -104,23 +105,24 @@ class Statistic:
 
 @final
 class Accumulator:
-    """The robust step of records that arrive one by one and are not kept, and their number."""
+    """The robust step of records that arrive one by one and are not stored, and their number."""
 
     def __new__(cls, step: Statistic, weighted: bool = False) -> Accumulator: ...
     def add(self, parts: Sequence[NDArray[np.float32] | NDArray[np.float64]], weight: int = 1048576) -> bool:
-        """Whether all coordinates are finite numbers; otherwise the record is not there."""
+        """Add a record. Return whether all coordinates are finite numbers. Otherwise the record is left out."""
     def add_center(self, weight: int = 1048576) -> None:
-        """A record that counts and moves nothing."""
+        """Add a record at the center, which counts and does not move the sum."""
     def size(self, bits: int) -> Exact: ...
     def sum(self) -> Exact:
-        """The sum, which is taken out."""
+        """Take the sum out of the accumulator."""
 
 @final
 class Exact:
     """Exact integers, which only a tape can open.
 
-    A vector is released as a whole, of a table one entry that was picked, and of scores the index of one. `sum` takes
-    the answers of shards to one and the same statistic, which adds over records; no record may be in two of them.
+    A vector is released as a whole. From a table, one entry that was picked is released, and from scores the index of
+    one score. `sum` adds the answers of shards to one statistic, which must be a sum over records. No record may be in
+    two shards.
     """
 
     def __len__(self) -> int: ...
@@ -136,8 +138,9 @@ class Exact:
 
 @final
 class RecordFile:
-    """An open file, and where its records lie: in pieces of some records, of every column the offset of its first
-    number, the stride to the next, and whether it has 8 bytes, and not 4.
+    """An open file, and the positions of its records. A piece has some records. For every column of a piece, the
+    position is the offset of the first number, the stride to the next number, and whether a number has 8 bytes
+    (otherwise 4).
     """
 
     def __new__(cls, path: str | PathLike[str]) -> RecordFile: ...
@@ -145,12 +148,13 @@ class RecordFile:
 
 @final
 class Message:
-    """A query, an answer, records or places of records, for another process of a run: opaque at both ends.
+    """A query, an answer, records or places of records, for another process of a run.
 
-    It can be pickled, to get there, and shows its size only. Its bytes are in plain. `query` is for other processes,
-    `answer` the sum over the shards of one of them, and `answered` the sum over all. `places` and `places_by_coins`
-    choose hidden places, a message for each shard; `records` has the records of a shard with their weights, all or
-    those at hidden places, and `gathered` joins those of several messages.
+    A message can be pickled to be sent. Python code sees only its size, but its bytes are not encrypted. `query` is for
+    other processes, `answer` has the sum over the shards of one process, and `answered` has the sum over all processes.
+    `places` and `places_by_coins` choose hidden places, in one message for each shard. `records` has the records of a
+    shard with their weights, either all records or those at hidden places. `gathered` joins the records of several
+    messages.
     """
 
     def __new__(cls, bytes: bytes) -> Message: ...
@@ -170,12 +174,12 @@ class Message:
 
 @final
 class Points:
-    """The validated records, read where they lie. No exact number can be read from them.
+    """The validated records, which are read in place. No exact number can be read from this object.
 
-    The array is in C order and must not change while it is held.
+    The array is in C order and must not change while this object exists.
 
-    A sample is hidden, and under add/remove so is its size. `sample` has min(m, n) records and is for neighbors that
-    replace a record; `sample_by_coins` has every record with probability numerator/2^halvings.
+    A sample is hidden, and under add/remove its size is hidden, too. `sample` has min(m, n) records and is for
+    neighbors that replace a record. `sample_by_coins` has every record with probability numerator/2^halvings.
     """
 
     def __new__(
@@ -222,11 +226,12 @@ class Points:
 
 @final
 class Tape:
-    """Every noisy release: drawn, recorded or replayed, under one neighbor relation.
+    """The object that makes every noisy release under one neighbor relation. The noise is drawn, recorded or replayed.
 
-    From `allow` on, which is called at most once, a release raises and opens nothing if the sum of
-    (sensitivity/sigma)^2 over Gaussian releases would exceed `mu_squared`, or that of the bounded ranges of choices and
-    lattice draws `ranges`. Laplace and geometric noise, for vectors of one only, is not counted.
+    `allow` is called at most once. After this call, a release raises an error and opens nothing if the sum of
+    (sensitivity/sigma)^2 over Gaussian releases would exceed `mu_squared`, or if the sum of the bounded ranges of
+    choices and lattice draws would exceed `ranges`. Laplace and geometric noise, which is for vectors of length one
+    only, is not counted.
     """
 
     @staticmethod
@@ -248,13 +253,15 @@ class Tape:
 
 @final
 class Stream:
-    """Hidden randomness of a tape: independent of the data, the same in a replay, never shown, and good for one use."""
+    """Hidden randomness of a tape. It is independent of the data, is the same in a replay, is never shown, and can be
+    used once.
+    """
 
 @final
 class Coins:
-    """Hidden coins that round the weights of one data set, a coin for each of its rows, wherever these lie.
+    """Hidden coins that round the weights of one data set. Each row has its own coin, in every process.
 
-    They can be pickled, to get to the processes that hold the records.
+    Coins can be pickled, to be sent to the processes that hold the records.
     """
 
     def __new__(cls, key: bytes) -> Coins: ...
@@ -263,7 +270,7 @@ class Coins:
 
 @final
 class Feasible:
-    """Where an iterate may be: in one ball, or in the intersection of two."""
+    """The set of possible iterates: one ball, or the intersection of two balls."""
 
     def __new__(cls, balls: Sequence[_Ball]) -> Feasible: ...
     def project(self, point: NDArray[np.float64]) -> NDArray[np.float64]: ...
