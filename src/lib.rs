@@ -1,4 +1,4 @@
-//! The differentially private geometric median: the exact core under the Python package `dpmedian`.
+//! The differentially private geometric median: the compiled core of the Python package `dpmedian`.
 //!
 //! The privacy argument rests on one idea: the exact answer is a sum of integers, the noise is an integer, and only the
 //! noisy sum is converted to a double. The folders are:

@@ -106,11 +106,11 @@ def test_the_record_of_a_run_is_authenticated_by_its_ledger(release, place):
 
 def test_a_ledger_that_never_saw_a_record_refutes_it(release, tmp_path):
     other = Ledger(rho=4.0, path=tmp_path / "other.json")
-    assert "it was never charged here" in wrong_of(release, other)
+    assert "this ledger was not charged for the record" in wrong_of(release, other)
     # A second release of the same kind is another one, with the same name and cost.
     dpmedian.geometric_median(cloud(3000, 2, seed=1), rho=0.5, ledger=other, name="homes")
     early = sealed({**release.to_dict(), "date": "2001-01-01T00:00:00+00:00"})
-    assert "never charged here" in wrong_of(early, other)  # It was charged later than the record says.
+    assert "was not charged for the record" in wrong_of(early, other)  # It was charged later than the record says.
     later = sealed({**release.to_dict(), "date": "2100-01-01T00:00:00+00:00"})
     assert "the point, the date, the moments or another value was changed" in wrong_of(later, other)
 
@@ -166,7 +166,7 @@ def test_a_record_of_an_unknown_version_is_never_silently_accepted(tmp_path, cap
         file.write_text(json.dumps(sealed({**record, "version": version})))
         assert main(["verify", str(file)]) == code
         out, err = capsys.readouterr()
-        assert "unknown to version" in out if code else "The claim holds if the record names all stages." in out
+        assert "does not know the version" in out if code else "The claim holds if the record names all stages." in out
         assert err.startswith("dpmedian: refuted" if code else "dpmedian: warning")
 
 
@@ -198,10 +198,13 @@ def test_a_ledger_of_a_former_version_knows_a_record_by_name_cost_and_date_only(
     found = dpmedian.verify(record, path)
     assert found.holds
     assert found.authenticated == ()
-    assert any("it has no digest, because former versions wrote none" in note for note in found.notes)
-    assert any("the first 1 entries of the ledger were made by a version that did not chain" in n for n in found.notes)
-    assert "never charged here" in wrong_of({**record, "name": "schools"}, path)
-    assert "never charged here" in wrong_of({**record, "date": "2001-01-01T00:00:00+00:00"}, path)
+    assert any("the entry has no digest, because former versions wrote none" in note for note in found.notes)
+    assert any(
+        "the first 1 entries of the ledger were written by a version without a chain of digests" in n
+        for n in found.notes
+    )
+    assert "was not charged for the record" in wrong_of({**record, "name": "schools"}, path)
+    assert "was not charged for the record" in wrong_of({**record, "date": "2001-01-01T00:00:00+00:00"}, path)
     # A charge turns it into a chain, and the earlier entries stay.
     ledger = Ledger.open(path)
     ledger.charge("next", "dpgd", concentrated(0.1)).mark("released")
@@ -327,7 +330,7 @@ def test_a_page_takes_no_ledger_that_never_saw_the_release(release, place, tmp_p
     Ledger(rho=4.0, path=other)
     record.write_text(release.to_json())
     assert main(["report", str(record), str(page), "--ledger", str(other)]) == 2
-    assert "this ledger was not charged for this release" in capsys.readouterr().err
+    assert "this ledger was not charged for the release" in capsys.readouterr().err
     assert not page.exists()
     assert main(["report", str(record), str(page), "--ledger", str(place)]) == 0
     assert "homes" in page.read_text()
@@ -364,7 +367,7 @@ def test_a_signature_is_by_one_key_and_of_one_content(release, keys, tmp_path, c
     told = json.loads(signed.read_text())
     assert told["digest"] == release.digest
     assert dpmedian.Release.from_json(signed.read_text()).digest == release.digest
-    not_this = "the signature is not one of this content by this key"
+    not_this = "the signature does not match this content and this key"
     assert not_this in wrong_of(signed, key=keys / "two.pub")
     assert not_this in wrong_of(
         sealed({**told, "date": "2020-01-01T00:00:00+00:00"}) | {"signature": told["signature"]}, key=keys / "one.pub"

@@ -65,13 +65,13 @@ def test_release_prints_the_json_of_the_same_release_as_the_library(run):
         (["--keys", "keys.txt"], "--by"),
         (["--unit-reduce", "mean"], "--unit"),
         (["--n", 2000], "--neighbours add_remove"),
-        (["--cache", ".", "--unit", "person"], "--unit the rows are loaded"),
-        (["--cache", ".", "--weight", "w", "--weight-max", 2], "--weight the rows are loaded"),
-        (["--cache", ".", "--scales", "1,2"], "--scales the rows are loaded"),
-        (["--cache", ".", "--geometry", "sphere"], "--geometry sphere the rows are loaded"),
-        (["--cache", ".", "--by", "side"], "--by the rows are loaded"),
+        (["--cache", ".", "--unit", "person"], "--unit loads the rows"),
+        (["--cache", ".", "--weight", "w", "--weight-max", 2], "--weight loads the rows"),
+        (["--cache", ".", "--scales", "1,2"], "--scales loads the rows"),
+        (["--cache", ".", "--geometry", "sphere"], "--geometry sphere loads the rows"),
+        (["--cache", ".", "--by", "side"], "--by loads the rows"),
         (["--cache", "nosuch"], "no such folder"),
-        (["--axes", 0.1, "--by", "side"], "groups have no --axes"),
+        (["--axes", 0.1, "--by", "side"], "--axes cannot be combined with --by"),
         (["--axes", 0.1, "--clusters", 3], "--clusters"),
         (["--no-inference", "--clusters", 3], "--clusters"),
         (["--keys", "nosuch.txt", "--by", "side"], "--keys nosuch.txt: there is no such file"),
@@ -110,7 +110,7 @@ def test_release_as_comma_separated_values(run):
 def test_a_cache_is_refused_for_a_file_that_is_not_converted(run, tmp_path):
     code, out, err = run("release", POSITIONS, *BUDGET, "--cache", tmp_path)
     assert (code, out) == (2, "")
-    assert "--cache) is for Arrow and Parquet files" in err
+    assert "--cache) is only for Arrow and Parquet files" in err
 
 
 def test_regions_and_axes_can_be_chosen(run):
@@ -289,7 +289,7 @@ def test_stdin_and_the_options_of_files(run, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert "stdin: line 1 is not utf-8: say the encoding, such as" in err
+    assert "stdin: line 1 is not valid utf-8: state the encoding, such as" in err
     (tmp_path / "a.csv").write_bytes(text)
     code, out, err = run("release", tmp_path / "a.csv", "--rho", 0.5, *METHOD, "--encoding", "latin-1")
     assert (code, out) == (2, "")
@@ -433,4 +433,4 @@ def test_the_bundled_data_can_be_written_and_overwrite_nothing(run, tmp_path):
     file.write_text("mine")
     code, _, err = run("example", file)
     assert (code, file.read_text()) == (2, "mine")
-    assert "another content" in err
+    assert "contains something else" in err

@@ -312,7 +312,7 @@ def test_frames_text_page_and_csv(tmp_path):
     assert "3 private medians: <places>" in str(found)
     assert "&lt;places&gt;" in found._repr_html_()
     page = found.report(tmp_path / "page.html").read_text()
-    assert "Several typical places" in page
+    assert "These are several typical places" in page
     assert f"{found.centers[2, 1]:.6g}" in page
 
 

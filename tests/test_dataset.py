@@ -62,13 +62,13 @@ def test_a_dataset_has_its_own_options():
         {"columns": [1]},
         {"copy": True},
     ):
-        with pytest.raises(ValueError, match=f"points are a Dataset, which has its own {next(iter(options))}"):
+        with pytest.raises(ValueError, match=f"points are a Dataset, and {next(iter(options))} is an option"):
             released(data, **options)
     assert np.array_equal(released(data, unit_reduce="mean"), released(POINTS, unit=PERSON, unit_reduce="mean"))
     made = dpmedian.plan(N // 2, 2, rho=1.0, weight_max=2.0, unit="unit")
     with pytest.raises(ValueError, match="weight_max"):
         made.run(data)
-    with pytest.raises(ValueError, match=r"plan has geometry = 'sphere'|its own geometry"):
+    with pytest.raises(ValueError, match=r"plan has geometry = 'sphere'|geometry is an option"):
         dpmedian.plan(N, 2, rho=1.0, geometry="sphere").run(Dataset.of(POINTS))
     assert "600" not in repr(Dataset.of(POINTS))
 
@@ -136,9 +136,9 @@ def test_a_group_that_is_among_the_coordinates_is_refused():
 
 def test_batches_agree_in_their_columns_and_name_their_place():
     frame = table()
-    with pytest.raises(ValueError, match="batch 2 has other columns than batch 1"):
+    with pytest.raises(ValueError, match="the columns of batch 2 are not the columns of batch 1"):
         Dataset.of(iter([frame[["x", "y"]], frame[["y", "x"]]]))
-    with pytest.raises(ValueError, match="iterator without any batch"):
+    with pytest.raises(ValueError, match="iterator yields no batch"):
         Dataset.of(iter([]))
     with pytest.raises(ValueError, match=r"batch 2: points must have shape \(n, d\)"):
         Dataset.of(iter([POINTS, POINTS[0]]))

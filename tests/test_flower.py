@@ -210,7 +210,7 @@ def test_what_cannot_work_is_refused_before_anyone_trains(strategy):
     with pytest.raises(ValueError, match=r"n sqrt\(rho/d\) = 0.28\. Take steps .* or give radius=") as refused:
         made.start(grid, large, num_rounds=1)
     least = dpmedian.required_n(20_000, excess=0.01, rho=0.01, neighbours="add_remove")
-    assert f"{least:,} clients a round would suffice" in str(refused.value)
+    assert f"{least:,} clients per round would be enough" in str(refused.value)
     assert (grid.sent, ledger.spent.rho) == ([], 0.0)
 
 

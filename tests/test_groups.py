@@ -148,7 +148,7 @@ def test_a_bound_is_above_each_cost_in_every_part():
         ([1, "1"], ValueError, "keys must differ: '1' occurs twice"),
         ([1, True], ValueError, "keys must differ: True is equal to 1 in Python, so use text for both"),
         (["a", False, 0], ValueError, "keys must differ: 0 is equal to False in Python"),
-        (["a", None], ValueError, "keys must be integers or text, got None"),
+        (["a", None], ValueError, "a key must be an integer or text that is not empty, got None"),
     ],
 )
 def test_keys_are_told(keys, error, message):
@@ -446,7 +446,7 @@ def test_the_command_plans_groups(tmp_path, capsys):
     assert record == json.loads(expected.to_json())
     assert main([*arguments, "--minimum", "90"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Plan for groups that nobody has listed: adaptive, epsilon = 1, delta = 1e-06\n")
+    assert out.startswith("Plan for groups whose keys are not listed: adaptive, epsilon = 1, delta = 1e-06\n")
     assert "a group whose noisy size is below 90 has no point" in out
     assert main(["plan", "private", "2", "--by", "side", "--rho", "0.1"]) == 2
     assert "pass delta" in capsys.readouterr().err

@@ -108,11 +108,16 @@ def test_keys_that_were_found_are_in_an_order_of_their_own():
     ("by", "keys", "error", "message"),
     [
         (["district", "month"], ["north"], ValueError, "2 columns, so every key must be a tuple of 2 labels"),
-        ("district", KEYS, ValueError, r"1 column, so every key must be a label, got \('north', 1\)"),
+        ("district", KEYS, ValueError, r"1 column, so every key must be a label, but the first key is \('north', 1\)"),
         (["district", "month"], [("north", 1), "south"], ValueError, "these keys have 1 and 2 parts"),
         (["district", "month"], [("north", 1), ("south", 1, 1)], ValueError, "these keys have 2 and 3 parts"),
         (["district", "month"], [("north", 1), ("north", "1")], ValueError, "occurs twice"),
-        (["district", "month"], [("north", None)], ValueError, "keys must be integers or text, got"),
+        (
+            ["district", "month"],
+            [("north", None)],
+            ValueError,
+            "a key must be an integer or text that is not empty, got",
+        ),
         (["district", "mnth"], KEYS, ValueError, "by='mnth': this column is not there"),
         (["district", "district"], KEYS, ValueError, "names a column twice"),
     ],

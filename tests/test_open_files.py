@@ -176,7 +176,7 @@ def test_a_full_disk_is_said_before_the_charge(tmp_path, arrow, monkeypatch):
     path = write(arrow, tmp_path / "a.parquet", POINTS)
     (cache := tmp_path / "cache").mkdir()
     monkeypatch.setattr(opening.shutil, "disk_usage", lambda folder: Usage(0))
-    with pytest.raises(OSError, match=r"no room to convert 'a.parquet'.*cache=.*takes 0 MiB") as raised:
+    with pytest.raises(OSError, match=r"too full to convert 'a.parquet'.*cache=.*needs 0 MiB") as raised:
         open_points(path, cache=cache)
     assert raised.value.errno == errno.ENOSPC
     assert list(cache.iterdir()) == []
@@ -216,7 +216,7 @@ def test_nothing_is_left_of_a_cache_however_the_process_ends(tmp_path, arrow, se
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_disk_that_fills_up_is_said_too():
-    with open("/dev/full", "wb") as full, pytest.raises(OSError, match=r"no room to convert 'a.parquet'"):
+    with open("/dev/full", "wb") as full, pytest.raises(OSError, match=r"too full to convert 'a.parquet'"):
         opening._write(full, bytes(1 << 16), "here", "'a.parquet'")
 
 

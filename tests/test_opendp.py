@@ -136,12 +136,12 @@ def test_without_a_size_no_error_tells_the_number_of_rows():
 
 @pytest.mark.parametrize("metric", [dp.change_one_distance(), dp.hamming_distance()])
 def test_metrics_of_data_sets_of_one_size_need_the_size(metric):
-    with pytest.raises(ValueError, match="give the domain its size"):
+    with pytest.raises(ValueError, match="state it in the domain"):
         make(metric, domain=UNSIZED)
 
 
 def test_a_guess_that_is_not_the_size_of_the_domain_is_refused():
-    with pytest.raises(ValueError, match="n = 10 is not the size of the domain, 500"):
+    with pytest.raises(ValueError, match="n = 10, but the size of the domain is 500"):
         make(n=10)
 
 

@@ -266,7 +266,7 @@ def test_records_are_not_dropped_where_their_number_is_public():
 
 
 def test_a_number_of_records_that_is_not_that_of_the_points_is_refused_under_replacement_only():
-    with pytest.raises(ValueError, match="n = 10 is not the number of points, 2000"):
+    with pytest.raises(ValueError, match="n = 10, but there are 2000 points"):
         dpmedian.geometric_median(cloud(2000), **BUDGET, n=10)
     assert dpmedian.geometric_median(cloud(2000), **BUDGET, n=2000, seed=1).n == 2000
     assert dpmedian.geometric_median(cloud(2000), **HIDDEN, n=1000, seed=1).n is None
@@ -286,7 +286,7 @@ def test_a_plan_without_a_guess_shows_three_sizes_and_one_with_a_guess_predicts(
     assert with_guess.prediction.excess is not None
     for plan in (without, with_guess):
         under = plan.cost.under("replace").epsilon_at(1e-6)
-        assert f"the same noise under replace: epsilon = {under:.4g}, delta = 1e-06" in str(plan)
+        assert f"the same noise, if a record is replaced, costs epsilon = {under:.4g}, delta = 1e-06" in str(plan)
         assert pickle.loads(pickle.dumps(plan)).cost == plan.cost
 
 

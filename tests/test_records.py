@@ -201,7 +201,7 @@ def test_lists_of_other_lengths_are_named_or_nan():
         ({"x": [1.0]}, TypeError, "got dict"),
         (iter([]), TypeError, "got list_iterator"),
         (1.0, TypeError, "got float"),
-        ([], ValueError, r"shape \(n, d\), got no rows"),
+        ([], ValueError, r"shape \(n, d\), but there are no rows"),
         ([1.0, 2.0], TypeError, r"shape \(n, d\), but points\[0\] is float"),
         ([[1.0, 2.0], [3.0]], ValueError, r"rectangular .* points\[1\] has 1 cells instead of 2; correct it, or let"),
         ([[1.0], [[2.0]]], TypeError, r"points\[1, 0\] is list; correct it"),
@@ -262,7 +262,7 @@ def test_columns_of_other_types_are_named():
     with pytest.raises(TypeError, match=r"points\[1, 1\] \(row 2, column 'who'\) is str; choose .* points\[\['x'\]\]"):
         as_records(objects).require_finite()
     both = arrow.table({"e": [[1.0]], "x": [1.0]})
-    with pytest.raises(TypeError, match=r"column 'e' holds lists \(list<.*double>\).* choose that column alone"):
+    with pytest.raises(TypeError, match=r"column 'e' holds lists \(list<.*double>\).* choose this column alone"):
         as_records(both).require_finite()
 
 
@@ -420,7 +420,7 @@ def test_no_record_decides_the_dimension():
         polars.DataFrame({"e": rows}),
         arrow.table({"e": rows}),
     ):
-        with pytest.raises(ValueError, match=r"have no public dimension, .* state the dimension, as plan"):
+        with pytest.raises(ValueError, match=r"have no public dimension, .* state the dimension: plan"):
             as_records(points, nonfinite="center").require_finite()
     # A column of objects may hold numbers with an odd record, so it is read as numbers unless the dimension says
     # otherwise.
@@ -483,7 +483,7 @@ def test_an_array_is_read_by_its_shape_and_not_by_its_stream():
     assert same(as_records(Flat(POINTS)).array, POINTS)
     told = Stream(Flat(POINTS).frame)
     told.shape = POINTS.shape
-    with pytest.raises(ValueError, match="their shape and their Arrow stream have different numbers"):
+    with pytest.raises(ValueError, match="the Arrow stream of points has another number"):
         as_records(told)
 
 

@@ -228,8 +228,8 @@ def test_the_record_verifies_and_follows_the_schema(relation, tmp_path):
         step.noise_std,
     )
     page = step.report(tmp_path / "step.html").read_text()
-    assert "would not turn the step around" in page
-    assert "hostile records up to" in repr(step)
+    assert "cannot reverse the step" in page
+    assert "of all records may be hostile" in repr(step)
     assert "Robust step" in step._repr_html_()
     planned = plan_step(None, 4, rho=0.5)
     assert dpmedian.verify(planned).holds

@@ -60,11 +60,11 @@ def test_epsilon_falls_unevenly_and_the_table_shows_equal_shares_beside_it():
     assert steps[0] > 3.0 * steps[-1]
     text = str(ledger)
     assert text.count(" 8.3 %  released") == 12
-    assert "Epsilon does\n  not add up" in text
+    assert "In\n  epsilon costs do not add up" in text
     assert "< 0.1 % of rho" in text.splitlines()[0]
     page = ledger._repr_html_()
     assert page.count("8.3 %") == 12
-    assert "does not add up" in page
+    assert "costs do not add up" in page
 
 
 def test_a_ledger_that_is_overspent_or_empty_has_shares():
@@ -181,4 +181,4 @@ def test_the_page_of_a_release_shows_shares(tmp_path):
     release = dpmedian.geometric_median(points, **ledger.per_release(4), ledger=ledger)
     page = release.report(tmp_path / "page.html", ledger=ledger).read_text()
     assert 'data-name="share">25.0 %<' in page
-    assert "Shares are of rho, which adds up, and 75.0 % of it is left." in page
+    assert "Shares are fractions of the budget in rho, in which costs add up; 75.0 % of it is left." in page

@@ -58,7 +58,7 @@ def failed():
 
 
 def test_a_record_is_read_from_text():
-    with pytest.raises(TypeError, match=r"as to_json\(\) gives it, got dict"):
+    with pytest.raises(TypeError, match=r"as to_json\(\) returns it, got dict"):
         dpmedian.Release.from_json({})
 
 
@@ -278,11 +278,11 @@ def test_a_changed_prediction_or_parameter_is_found_by_making_the_plan_again(nam
 @pytest.mark.parametrize(
     ("change", "wrong"),
     [
-        ({"neighbours": "add_remove"}, "neighbours is 'add_remove', but that of the cost is 'replace'"),
-        ({"unit": "user"}, "unit is 'user', but that of the cost is 'record'"),
+        ({"neighbours": "add_remove"}, "the record states neighbours = 'add_remove', but its cost states 'replace'"),
+        ({"unit": "user"}, "the record states unit = 'user', but its cost states 'record'"),
         ({"cap": None}, "stage 'center': it is capped, but the record states no cap"),
         ({"budget": {"epsilon": 0.5, "delta": 1e-6}}, "the cost exceeds the budget epsilon = 0.5"),
-        ({"cost_explained": []}, "cost_explained does not explain this cost"),
+        ({"cost_explained": []}, "the text of cost_explained does not belong to this cost"),
         ({"stages": []}, "the cap is stated as"),
         ({"d": 3}, "it is computed for d = 2, but the records have d = 3"),
     ],
@@ -323,7 +323,7 @@ def test_a_cap_above_the_budget_is_named_even_if_everything_else_follows_it(rele
         ('{"format": NaN}', "NaN is not a number"),
         ('{"format": 1e999}', "1e999 is not a number"),
         ('{"format": ' * 100_000, "not JSON"),
-        ('{"format": "dpmedian ledger 3"}', "this is a ledger, no audit record"),
+        ('{"format": "dpmedian ledger 3"}', "this is a ledger and not an audit record"),
     ],
 )
 def test_what_is_no_record_is_refused_with_a_reason(text, message):

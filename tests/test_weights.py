@@ -71,7 +71,7 @@ def test_the_weighted_median_is_found(relation):
     assert any("its weight divided by the public cap 4" in note for note in release.notes)
     title = str(release.plan).splitlines()[0]
     assert f"{relation}, sum of weights over 4 private (noisy size {release.size})" in title
-    assert ("the same noise under replace" in str(release.plan)) == (relation == "add_remove")
+    assert ("the same noise, if a record is replaced" in str(release.plan)) == (relation == "add_remove")
     assert [text for text in dpmedian.verify(release.to_json()).wrong if "came from a seed" not in text] == []
     assert dpmedian.Release.from_json(release.to_json()).to_json() == release.to_json()
 

@@ -58,7 +58,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     """A Flower strategy that moves the model by a private geometric median of the updates of the clients.
 
     An update is the model that a client returns minus the model that the client received, flattened into one vector of
-    d coordinates (arrays of floating-point numbers only). Hostile clients, up to nearly half of all clients, cannot
+    d coordinates (arrays of floating-point numbers only). If fewer than half of all clients are hostile, they cannot
     move the median far away. The update of a client stays private. The server sees the updates, so it must be trusted.
 
     **Two ways to aggregate.** Let n be the number of clients in a round and rho its budget. If the signal n sqrt(rho/d)
@@ -72,19 +72,19 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     rho, epsilon, delta : float, optional
         The budget of one round: rho, or epsilon and delta. There is no default.
     ledger : Ledger, optional
-        The budget of all rounds, `Ledger(..., neighbours="add_remove", unit="client")`. A round that does not fit the
-        budget trains nothing, and the model stays unchanged.
+        The budget of all rounds, `Ledger(..., neighbours="add_remove", unit="client")`. If too little is left for a
+        round, nothing is trained, and the model stays unchanged.
     rounds : int, optional
         The number of rounds that share the rest of the budget of the ledger, instead of a budget of one round.
     neighbours : {"add_remove", "replace"}
-        Whether neighbors differ in one added or removed client (the default), or in one replaced client. Under
-        "add_remove" the number of clients is private: clients that drop out are left out, and a noisy number is
-        released. Under "replace" the number is public, and a client that drops out counts as an update of zero.
+        Neighbors differ in one added or removed client (the default), or in one replaced client. Under "add_remove" the
+        number of clients is private: clients that drop out are left out, and a noisy number of clients is released.
+        Under "replace" the number is public, and a client that drops out counts as an update of zero.
     aggregate : {"auto", "median", "step"}
-        How the model moves. "auto" takes the median if it is predicted to be found, and otherwise steps.
+        How the model moves. "auto" takes the median if its predicted error is small enough, and otherwise steps.
     clients : int, optional
-        Under "add_remove", a public guess of the number of clients that answer. Never count them for this. Without a
-        guess "auto" takes steps. Under "replace" the clients are counted.
+        Under "add_remove", a public guess of the number of clients that answer. Never count the clients for it. Without
+        a guess "auto" takes steps. Under "replace" the clients are counted.
     radius : float, optional
         For medians: a public bound on the length of an update. Longer updates are shortened. A radius helps if there
         are few clients.
@@ -118,16 +118,16 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     *Sensitivity and cost.* Each round is a release of `dpmedian.geometric_median` or `dpmedian.robust_step` with one
     record per client, charged before the updates are read, and the costs of the rounds are added. A step reads each
     update once, and keeps a single sum and the length of each update. If the lengths are tracked, they are the records
-    of a second robust step in one dimension, to which a client adds at most 1 as well. Both steps together cost at most
-    the budget of the round. The reply of a client becomes its record without regard to other replies. A reply with
-    wrong names, shapes or types, or with values that are not finite, counts as a drop-out. Only the first reply of a
-    client counts. *Failure*: the model does not change, and the cost stays charged.
+    of a second robust step in one dimension, in which a client adds at most 1, too. Both steps together cost at most
+    the budget of the round. The record of a client depends on its own reply only. A reply with wrong names, shapes or
+    types, or with values that are not finite, counts as a drop-out. Only the first reply of a client counts. *Failure*:
+    the model does not change, and the cost stays charged.
 
     Other values that clients report (losses, numbers of examples) are not used, because they would not be private. So
-    updates are not weighted, and clients do not evaluate the model. Evaluate it on the server by `evaluate_fn`.
+    updates are not weighted, and clients do not evaluate the model. Evaluate the model on the server by `evaluate_fn`.
 
-    Under "add_remove" Flower's waiting is not private: a round begins when `min_available_nodes` are connected, and
-    until then Flower logs their exact number. Keep this log private.
+    Under "add_remove", keep the log of Flower private: a round begins when `min_available_nodes` are connected, and
+    until then Flower logs their exact number.
     """
 
     def __init__(

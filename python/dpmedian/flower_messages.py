@@ -1,4 +1,4 @@
-"""Flower's messages and models as the vectors that are released. The strategy is in `flower.py`."""
+"""Conversion of Flower's messages and models to vectors, and back. The strategy is in `flower.py`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ __all__ = ["arriving", "flat", "floating", "layers", "measured", "moved", "updat
 
 Vector = NDArray[np.float32] | NDArray[np.float64]
 
-# The number of coordinates whose distance is computed at a time.
+# The number of coordinates of a record that are converted to doubles together.
 _CHUNK = 1 << 16
 
 
 def layers(message: Message, model: ArrayRecord) -> Parts | None:
-    """The floating-point arrays of a reply in the order of the model, or None if names or shapes differ."""
+    """Return the floating-point arrays of a reply in the order of the model, or None if names or shapes differ from the
+    model.
+    """
     try:
         if message.has_error():
             return None
@@ -38,7 +40,7 @@ def layers(message: Message, model: ArrayRecord) -> Parts | None:
         if any(arrays[key].dtype.kind not in "fiu" for key in model):
             return None
         return [layer for key in model if floating(model[key]) for layer in layers_of(arrays[key])]
-    except Exception:  # A client may send anything. An error in its message concerns this client alone.
+    except Exception:  # A client may send anything, so an error in its message must concern this client alone.
         return None
 
 
@@ -47,7 +49,7 @@ def floating(array: Array) -> bool:
 
 
 def arriving(replies: Iterable[Message], model: ArrayRecord, nodes: list[int]) -> Iterator[tuple[Parts | None, int]]:
-    """The layers of each client of the round, from its first reply with the names and shapes of the model."""
+    """Yield the layers of each client of the round, from its first reply with the names and shapes of the model."""
     waiting = set(nodes)
     for message in replies:
         node = message.metadata.src_node_id
@@ -63,10 +65,10 @@ def measured(
     lengths: list[float],
     shortening: Callable[[float], float] | None,
 ) -> Iterator[tuple[Parts | None, int]]:
-    """The records, one by one, moved toward the center by a factor that depends on their own length only.
+    """Yield the records one by one, each moved toward the center by a factor that depends on its own length only.
 
-    `shortening` gives the factor for each length; None moves no record. The distance of each record from the center,
-    before it is moved, is appended to `lengths`.
+    `shortening` returns the factor for a length. If it is None, no record is moved. The distance of each record from
+    the center, before it is moved, is appended to `lengths`.
     """
     for parts, weight in records:
         squares = 0.0
@@ -101,7 +103,7 @@ def _chunks(parts: Iterable[Vector], center: NDArray[np.float64]) -> Iterator[tu
 def updates(
     replies: Iterable[Message], model: ArrayRecord, start: NDArray[np.float64], nodes: list[int], *, only_there: bool
 ) -> NDArray[np.float64]:
-    """One row for each client: its update, from its first reply only.
+    """Return one row for each client: its update, taken from its first reply only.
 
     A client without a valid reply has no row, or a row of zeros.
     """
@@ -123,7 +125,7 @@ def updates(
 
 
 def flat(arrays: ArrayRecord) -> NDArray[np.float64]:
-    """All floating-point arrays in one vector. Other arrays, such as counters, are left out."""
+    """Return all floating-point arrays as one vector. Other arrays, such as counters, are left out."""
     parts = [np.asarray(array.numpy(), dtype=np.float64).ravel() for array in arrays.values() if floating(array)]
     if not parts:
         raise ValueError("the model has no array of floating-point numbers")
@@ -131,7 +133,9 @@ def flat(arrays: ArrayRecord) -> NDArray[np.float64]:
 
 
 def moved(model: ArrayRecord, step: NDArray[np.float64]) -> ArrayRecord:
-    """The model with a flat step added to its floating-point arrays, in their shapes and types."""
+    """Return the model after a step. The vector `step` is added to the floating-point arrays, which keep their shapes
+    and types.
+    """
     result, at = ArrayRecord(), 0
     for key, array in model.items():
         value = array.numpy()

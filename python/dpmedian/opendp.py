@@ -39,7 +39,7 @@ _CHANGES, _EDITS = ("ChangeOneDistance", "HammingDistance"), ("SymmetricDistance
 
 
 def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
-    """The largest number of neighboring steps between two data sets at this distance.
+    """Return the largest number of neighboring steps between two data sets at this distance.
 
     If the domain has a size, a neighboring step is one changed record. A change is a removal and an addition, so the
     metrics that count additions and removals count every change twice. Without a size, a neighboring step is one added
@@ -62,7 +62,7 @@ def _steps(metric: Metric, neighbours: Neighbours, distance: int) -> int:
 
 
 def _described(domain: Domain) -> Any:
-    """The descriptor of a domain of arrays, with or without a size, whose rows may have a bounded L2 norm."""
+    """Return the descriptor of a domain of arrays. Its rows may have a bounded L2 norm, and its size may be missing."""
     found: Any = getattr(domain, "descriptor", None)
     bounded = getattr(found, "norm", None) is not None
     if getattr(found, "num_columns", None) is None or (bounded and (found.p != 2 or found.origin is None)):
@@ -84,13 +84,13 @@ def make_geometric_median(
     profile: str = "default",
     n: int | None = None,
 ) -> Measurement:
-    """A measurement that releases the geometric median of the rows of an array under zero-concentrated divergence.
+    """Make a measurement that releases the geometric median of the rows of an array under zero-concentrated divergence.
 
     `input_domain` is `dp.numpy.array2_domain` with a number of columns. The rows need no bound. If the domain bounds
     their L2 norm, the bound is used as the public radius. If the domain has a size, `rho` is the cost of one changed
     record. Otherwise the number of rows is private, and `rho` is the cost of one added or removed row. k changes cost
-    k^2 rho. The result is an array, or None if the release failed. A failure is an output with the same cost and not an
-    error, so that a compositor counts it.
+    k^2 rho. The measurement returns an array, or None if the release failed. A failure is an output with the same cost,
+    and not an error, so that a compositor counts its cost.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def make_geometric_median(
         `dp.numpy.array2_domain(num_columns=..., T=float)`, with `size=...` if the size is public, and with `norm=...,
         p=2` if the L2 norm of the rows is bounded.
     input_metric : opendp Metric
-        Symmetric or insert-delete distance; with a size in the domain also change-one or Hamming distance.
+        Symmetric or insert-delete distance. If the domain has a size, change-one and Hamming distance are allowed, too.
     rho : float
         The cost of one changed record, or without a size of one added or removed row.
     method, resolution, failure_probability, profile
@@ -114,7 +114,7 @@ def make_geometric_median(
     bounds = _described(input_domain)
     neighbours: Neighbours = "add_remove" if bounds.size is None else "replace"
     if bounds.size is not None and n not in (None, bounds.size):
-        raise ValueError(f"n = {n} is not the size of the domain, {bounds.size}: leave it out")
+        raise ValueError(f"n = {n}, but the size of the domain is {bounds.size}: leave n out")
     _steps(input_metric, neighbours, 0)
     made = plan(
         n if bounds.size is None else bounds.size,
@@ -139,18 +139,18 @@ def make_geometric_median(
             rows, found = ("any", shape[1:]) if bounds.size is None else (bounds.size, shape)
             raise ValueError(f"the domain has arrays of shape ({rows}, {made.d}), got {found}")
         try:
-            # The rows may contain NaN, and an error would reveal this, so such a record is moved to the origin.
+            # A row that contains NaN is moved to the origin, because an error would reveal something about the row.
             return made.run(points, nonfinite="center", progress=False).point
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:
-            # Usually this is `ReleaseFailed`. OpenDP does not charge for exceptions, so no exception may depend on the
-            # data. Therefore every other error becomes an output, too, including a panic of the Rust core, which is not
-            # an `Exception`.
+            # Usually the error is `ReleaseFailed`. OpenDP does not charge for exceptions, so no exception may depend on
+            # the data. Therefore every error becomes an output. This includes a panic of the Rust core, which is not an
+            # `Exception`.
             return None
 
     def privacy_map(distance: int) -> float:
-        # Group privacy of zCDP. The cost is rounded up if the product is not a double.
+        # The group privacy of zCDP: k changes cost k^2 rho. The cost is rounded up if the product is not a double.
         exact = Fraction(rho) * _steps(input_metric, neighbours, distance) ** 2
         return float(exact) if Fraction(float(exact)) >= exact else math.nextafter(float(exact), math.inf)
 

@@ -37,14 +37,16 @@ __all__ = ["PrivateGeometricMedian", "PrivateKMedians"]
 
 
 class _Releasing(BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """The common base of both estimators. They store their parameters, and make a release with every `fit`."""
+    """The common base of both estimators. An estimator stores its parameters, and every `fit` makes a release."""
 
     def _keep(self, parameters: dict[str, Any]) -> None:
-        """Set the arguments of the constructor, its `locals()`, as attributes of the same names."""
+        """Set the arguments of the constructor (its `locals()`) as attributes with the same names."""
         self.__dict__.update({name: parameters[name] for name in self._get_param_names()})
 
     def __sklearn_clone__(self) -> Any:
-        """Clones share the ledger, because with a copied ledger every clone could spend the whole budget."""
+        """Return a clone that shares the ledger, because with a copied ledger every clone could spend the whole
+        budget.
+        """
         parameters = self.get_params(deep=False)
         ledger = parameters.pop("ledger")
         return type(self)(ledger=ledger, **{name: clone(value, safe=False) for name, value in parameters.items()})
@@ -52,7 +54,7 @@ class _Releasing(BaseEstimator):  # type: ignore[misc, unused-ignore]
     def _released(
         self, planned: Callable[..., Plan], X: Any, sample_weight: Any
     ) -> tuple[NDArray[np.float64], Release]:
-        """The validated samples, and a release by a plan with the parameters of the estimator."""
+        """Return the validated samples, and a release by a plan with the parameters of the estimator."""
         given = self.get_params(deep=False)
         ledger, random_state, n = (given.pop(name) for name in ("ledger", "random_state", "n"))
         # If the number of records is private, not even an error about too few records may depend on it.
@@ -68,9 +70,9 @@ class PrivateGeometricMedian(_Releasing):
     cost.
 
     There is no default budget, and `fit` raises an error without a budget. Only the release may be published, because
-    nothing else has noise. An earlier step of a pipeline must transform each record separately, like `Normalizer`. A
-    step that learns parameters from the data, like `StandardScaler`, would reveal these parameters without noise, and
-    `cost_` would not include them.
+    nothing else that `fit` computes has noise. An earlier step of a pipeline must transform each record separately,
+    like `Normalizer`. A step that learns parameters from the data, like `StandardScaler`, would reveal these parameters
+    without noise, and `cost_` would not include them.
 
     Parameters
     ----------
@@ -89,8 +91,8 @@ class PrivateGeometricMedian(_Releasing):
     geometry : {"euclidean", "sphere"}
         Whether samples are coordinates, or longitude and latitude in degrees.
     inference : bool
-        Whether "adaptive" also releases second moments, in the same queries as its gradients. `confidence_region` needs
-        them.
+        Whether "adaptive" also releases second moments, together with its gradients. `confidence_region` needs second
+        moments.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
@@ -154,7 +156,9 @@ class PrivateGeometricMedian(_Releasing):
         return self
 
     def confidence_region(self, level: float = 0.95) -> Region:
-        """The region of the last `fit` for the median of the population: see `Release.confidence_region`."""
+        """Return a confidence region for the median of the population of which X is a sample. See
+        `Release.confidence_region`.
+        """
         check_is_fitted(self)
         return self.release_.confidence_region(level)
 
@@ -173,10 +177,10 @@ class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ig
     epsilon, delta, rho : float, optional
         The budget of every `fit`: (epsilon, delta), rho, or (rho, delta).
     trim : float
-        The share of the samples that does not count, namely those farthest from all centers.
+        The share of the samples that is ignored, namely those farthest from all centers.
     failure_probability : float
-        If the data consist of n_clusters clusters of equal sizes: the accepted probability that not all of them are
-        found.
+        The accepted probability that not all clusters are found if the data consist of n_clusters clusters of equal
+        sizes.
     neighbours : {"replace", "add_remove"}
         Whether neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
@@ -240,9 +244,9 @@ class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ig
         return self
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """The index of the nearest center of each row of X.
+        """Return the index of the nearest center for each row of X.
 
-        Never publish the index, because it reveals something about its row.
+        Never publish an index, because it reveals something about its row.
         """
         check_is_fitted(self)
         return _nearest(_validated(self, X, reset=False), self.cluster_centers_)
@@ -252,12 +256,14 @@ def _plan_k_medians(n: int, d: int, n_clusters: int, **given: Any) -> Plan:
     return plan_k_medians(n, d, n_clusters, **given)
 
 
-# The number of coordinates of differences that are computed at a time.
+# The number of coordinate differences that are computed together.
 _BLOCK = 1 << 22
 
 
 def _nearest(points: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The index of the nearest center of each row. Of several equally near centers, the first one is taken."""
+    """Return the index of the nearest center for each row. Of several equally near centers, the first center is
+    taken.
+    """
     rows = max(_BLOCK // centers.size, 1)
     found = [
         np.linalg.norm(points[first : first + rows, None] - centers[None], axis=2).argmin(axis=1)
@@ -281,8 +287,9 @@ _SAFE = (
 
 
 def _validated(estimator: Any, samples: Any, **options: Any) -> NDArray[np.float64]:
-    """The samples after the checks of scikit-learn. An error names the kind of the problem, but no value. If a cell is
-    not a number, the error also names its position."""
+    """Return the samples after the checks of scikit-learn. An error names the kind of the problem, but no value. If a
+    cell is not a number, the error also names the position of the cell.
+    """
     try:
         points: NDArray[np.float64] = validate_data(estimator, samples, dtype=np.float64, **options)
         return points
@@ -315,7 +322,7 @@ def _forget(estimator: Any) -> None:
 
 
 def _seed(random_state: Any) -> int | None:
-    """The seed for a `random_state`. None stays None, and means random numbers of the operating system."""
+    """Return the seed for a `random_state`. None stays None, which means random numbers of the operating system."""
     if random_state is None:
         return None
     if isinstance(random_state, (int, np.integer)):

@@ -1,21 +1,24 @@
 //! The geometric median without privacy, with which private methods are compared.
 //!
-//! Newton's method on F(theta) = sum ||theta - x_i||, extended for the nonsmooth points at the records:
+//! The program uses Newton's method on F(theta) = sum ||theta - x_i||, with extensions for the nonsmooth points at the
+//! records:
 //!
 //! - A record may itself be the median. If a step would be as long as the distance to the nearest record, this record
 //!   is tried. A record x with multiplicity m is the median if and only if the sum of the unit vectors of the other
 //!   records has a norm of at most m. If x is not the median, the step of Vardi and Zhang leads away from x and
 //!   decreases F.
 //! - If the quadratic model is poor, for example because the records lie in a line and F has no curvature, an exact
-//!   search along the step finds the step length. It needs one pass over the records and then O(n) per evaluation.
+//!   search along the step finds the step length. The search needs one pass over the records and then O(n) per
+//!   evaluation.
 //! - With many records, the search starts from the median of every sixteenth record, so that few passes read all
 //!   records.
 //!
 //! The search ends with a certificate. Let F* = F(theta*) be the minimum. By convexity F - F* <= ||g|| ||theta -
 //! theta*|| for every subgradient g, and n ||theta - theta*|| <= F + F* <= 2 F. So the relative gap (F - F*)/F is at
-//! most 2 ||g||/n. This bound may stay above 1e-10 although the gap is much smaller, if records lie nearly in a line,
-//! or so close to the median that rounding theta turns their unit vectors. For such data the tests use a sharper bound,
-//! by duality. Sums are taken in a fixed order, so the bits are the same for any number of threads.
+//! most 2 ||g||/n. This bound may stay above 1e-10 although the gap is much smaller. This happens if records lie nearly
+//! in a line, or so close to the median that the rounding of theta changes the directions of their unit vectors. For
+//! such data the tests use a sharper bound, by duality. Sums are taken in a fixed order, so the bits are the same for
+//! any number of threads.
 
 use nalgebra::{Cholesky, DMatrix, DVector};
 
@@ -29,15 +32,15 @@ use crate::runtime::pulse::{Interrupted, Pulse, Silent};
 
 /// The relative gap at which the search ends. It is a hundredth of the promised gap of 1e-10.
 const GAP: f64 = 1e-12;
-/// The largest number of steps. About ten Newton steps usually suffice; only data without curvature need more.
+/// The largest number of steps. Usually about ten Newton steps are enough. Only data without curvature need more steps.
 const STEPS: usize = 200;
 /// The largest dimension in which the Hessian matrix is computed. In higher dimensions, conjugate gradients solve for
 /// the step without the matrix.
 const DENSE: usize = 24;
 /// With more records than this, the search starts from the median of a part of them.
 const PART: usize = 4096;
-/// A record that is nearer than this counts as lying at the point, if the records have an extent of about one. Cubes of
-/// smaller distances are not normal doubles, and such records change the objective by less than its precision.
+/// A record that is nearer than this counts as lying at the point, if the records have an extent of about one. The
+/// cubes of smaller distances are not normal doubles, and such records change the objective by less than its precision.
 const AT: f64 = f64::from_bits((1023 - 300) << 52);
 
 /// The mass of each record: one, or its weight, which is positive.
@@ -198,8 +201,8 @@ fn dot(x: &[f64], y: &[f64]) -> f64 {
     lanes.iter().sum()
 }
 
-/// The Newton step at a point that is not a record: minus the inverse Hessian times the gradient, exactly or
-/// approximately.
+/// The Newton step at a point that is not a record: minus the inverse Hessian times the gradient. In high dimensions
+/// the step is an approximation.
 fn newton(
     points: &Points<'_>,
     masses: Masses<'_>,
@@ -212,7 +215,7 @@ fn newton(
         let parts =
             map_blocks(points, pulse, |first, block| dispatch::vectorised(BlockOuter(block, theta, first, masses)))?;
         let outer = parts.into_iter().reduce(|a, b| a + b).expect("there are records");
-        // A ridge of some rounding errors keeps the factor finite if there is no curvature.
+        // A ridge of the size of some rounding errors keeps the Cholesky factor finite if there is no curvature.
         let ridge = slope.weight * (1.0 + 1e-14 * d as f64);
         let hessian = DMatrix::from_diagonal_element(d, d, ridge) - outer;
         if let Some(factor) = Cholesky::new(hessian) {
@@ -220,7 +223,7 @@ fn newton(
         }
         return Ok(&slope.gradient * (-1.0 / slope.weight));
     }
-    // Conjugate gradients; the first iterate is a multiple of the Weiszfeld step, so it is safe to stop early.
+    // Conjugate gradients. The first iterate is a multiple of the Weiszfeld step, so stopping early is safe.
     let accuracy = (slope.gradient.norm() / masses.total(points.n())).sqrt().clamp(1e-6, 0.1) * slope.gradient.norm();
     let mut step = DVector::zeros(d);
     let mut residual = -&slope.gradient;
@@ -297,7 +300,7 @@ fn exact_length(
         pulse.beat(0.0)?;
         (low, high) = (high, 4.0 * high);
     }
-    // Bisection, because the derivative jumps at records, where other methods are not faster.
+    // The search is a bisection, because other methods are not faster for a derivative that jumps at the records.
     loop {
         pulse.beat(0.0)?;
         let middle = low + (high - low) / 2.0;
@@ -357,7 +360,7 @@ fn median_of(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> 
     Ok(theta.iter().zip(&origin).map(|(t, o)| finite(o + scale(*t, -power))).collect())
 }
 
-/// The median of numbers. With an even number of numbers, it is the mean of the two middle numbers.
+/// The median of a list of numbers. If the list has an even length, the median is the mean of the two middle numbers.
 fn middle(mut values: Vec<f64>) -> f64 {
     let half = values.len() / 2;
     let odd = values.len() % 2 == 1;
@@ -365,7 +368,8 @@ fn middle(mut values: Vec<f64>) -> f64 {
     if odd { upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) / 2.0 + upper / 2.0 }
 }
 
-/// The median of weighted numbers. If half of the weight lies on either side of a gap, it is the middle of the gap.
+/// The median of weighted numbers. If half of the weight lies on each side of a gap, the median is the middle of the
+/// gap.
 fn weighted_middle(values: &[f64], masses: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -403,8 +407,8 @@ fn descend(points: &Points<'_>, masses: Masses<'_>, pulse: &mut dyn Pulse) -> Re
             break;
         }
         let step = if here.coincident > 0.0 {
-            // The step of Vardi and Zhang: away from the record, along the sum of the unit vectors of the other
-            // records, shortened by the multiplicity of the record.
+            // The step of Vardi and Zhang leads away from the record, along the sum of the unit vectors of the other
+            // records. This sum is shortened by the multiplicity of the record.
             &here.gradient * (-(here.steepness() / here.gradient.norm()) / here.weight)
         } else {
             newton(points, masses, &theta, &here, pulse)?
@@ -466,11 +470,12 @@ mod tests {
         }
     }
 
-    /// An upper bound on the relative gap, by duality: if vectors y_i of norm at most 1 sum to zero, then F(z) is at
-    /// least sum <y_i, z - x_i> = sum <y_i, theta - x_i> for every z. If the y_i are the unit vectors u_i, this is
-    /// F(theta), but they sum to g. The m records at theta may use y_i = -g/||g||, which removes up to m of the norm of
-    /// g. The rest of g is subtracted, in equal parts v = g/k, from the k nearest records that it does not lengthen,
-    /// namely those with 2 <u_i, v> >= ||v||^2, at a cost of ||theta - x_i|| <u_i, v> each.
+    /// An upper bound on the relative gap, by duality. If vectors y_i of norm at most 1 sum to zero, then F(z) is at
+    /// least sum <y_i, z - x_i> = sum <y_i, theta - x_i> for every z. If the y_i were the unit vectors u_i, the bound
+    /// would be F(theta), but the u_i sum to g and not to zero. The m records at theta may use y_i = -g/||g||, which
+    /// reduces the norm of g by up to m. The rest of g is subtracted in equal parts v = g/k from the vectors of the k
+    /// nearest records with 2 <u_i, v> >= ||v||^2, whose vectors do not become longer. Each of these parts lowers the
+    /// bound by ||theta - x_i|| <u_i, v>.
     fn gap(points: &DMatrix<f64>, theta: &[f64]) -> f64 {
         let theta = DVector::from_column_slice(theta);
         let (mut objective, mut here, mut units) = (0.0, 0.0, Vec::new());

@@ -16,12 +16,14 @@ pub fn objective(points: &Points<'_>, theta: &[f64], pulse: &mut dyn Pulse) -> R
     Ok(parts.iter().sum())
 }
 
-/// The exact gradient of the sum of distances, in units of 2^-bits; for private records only a tape may open it.
+/// The exact gradient of the sum of distances, in units of 2^-bits. This function is not private; for private records,
+/// only a tape may open the gradient.
 pub fn gradient(points: &Points<'_>, query: &Gradient, pulse: &mut dyn Pulse) -> Result<Vec<i128>, Interrupted> {
     query.sum(points, pulse)
 }
 
-/// The radius of the smallest ball around a center that contains at least `count` records, 1 <= count <= n.
+/// The radius of the smallest ball around a center that contains at least `count` of the n records. `count` must be
+/// between 1 and n.
 pub fn quantile_radius(
     points: &Points<'_>,
     center: &[f64],

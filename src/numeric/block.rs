@@ -84,8 +84,8 @@ impl<'a> AnyBlock<'a> {
     }
 
     /// The records from `first` on, at most as many as the buffer holds. Singles are widened into the buffer, which
-    /// should be small enough for the first-level cache. The function is not inlined, because the compiler would
-    /// otherwise compile the caller's loop twice, once for memory and once for the buffer.
+    /// should be small enough for the first-level cache. `black_box` hides the kind of records, because otherwise the
+    /// compiler would compile the caller's loop twice, once for memory and once for the buffer.
     #[inline(always)]
     pub(crate) fn records_from<'b, const D: usize>(self, first: usize, buffer: &'b mut [[f64; D]]) -> &'b [[f64; D]]
     where

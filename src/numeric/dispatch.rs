@@ -15,8 +15,8 @@ pub trait Kernel {
     /// Does the work.
     fn run(self) -> Self::Output;
 
-    /// Does the same work, with the same bits, if fused multiply-add is available. Only kernels whose products are
-    /// exact implement it, because only then fused operations give the same bits.
+    /// Does the same work, with the same bits, if fused multiply-add is available. A kernel implements this function
+    /// only if its products are exact, because only then do fused operations give the same bits.
     #[inline(always)]
     fn run_fused(self) -> Self::Output
     where
@@ -25,8 +25,8 @@ pub trait Kernel {
         self.run()
     }
 
-    /// Does the same work, with the same bits, if there are also 32 registers of eight doubles. Kernels that can keep
-    /// more sums in registers implement it.
+    /// Does the same work, with the same bits, if there are also 32 registers of eight doubles. A kernel implements
+    /// this function if it can keep more sums in registers.
     #[inline(always)]
     fn run_wide(self) -> Self::Output
     where

@@ -8,16 +8,16 @@ use crate::numeric::dispatch::{Kernel, vectorised, vectorised_narrow};
 use crate::numeric::float_scale::norm;
 use crate::numeric::lanes::Lanes;
 
-/// The largest dimension that counts as few. Up to this dimension, code is compiled for each dimension, and SIMD lanes
-/// hold different records.
+/// The largest number of dimensions that counts as few. In few dimensions, code is compiled for each dimension, and
+/// SIMD lanes hold different records.
 pub(crate) const FEW: usize = 16;
 
 /// The number of records in a group in few dimensions. It is large enough that the processor works on other records
 /// while it waits for a division.
 pub(crate) const GROUP: usize = 32;
 
-/// The number of records that are read at a time in few dimensions. It is a multiple of a group, and the records fit
-/// the first-level cache.
+/// The number of records that are read together in few dimensions. It is a multiple of the size of a group, and the
+/// records fit the first-level cache.
 pub(crate) const READ: usize = 4 * GROUP;
 
 /// One number for every record of a group. It is aligned to a cache line, so that wide registers load from one line.
@@ -90,8 +90,8 @@ where
 pub(crate) const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
 pub(crate) const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
 
-/// The differences of theta and the records of a group, coordinate by coordinate, and their sums of squares, added in
-/// the order of [`sum_of_squares`].
+/// The differences of theta and the records of a group, coordinate by coordinate, and the sums of their squares, added
+/// in the order of [`sum_of_squares`].
 #[inline(always)]
 pub(crate) fn side_by_side<const D: usize>(
     group: &[[f64; D]; GROUP],

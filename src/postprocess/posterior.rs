@@ -2,16 +2,16 @@
 //!
 //! A posterior is a probability distribution of the position of the result: over indices, or over cells of the line
 //! relative to a public center. A query is made at the point that divides the probability mass in half. The noisy
-//! answer, converted to log-odds, multiplies the mass on the two sides of this point. Everything here is
-//! post-processing of noisy answers: a poor prior leads to more queries but does not affect the privacy.
+//! answer is converted to log-odds, by which the mass on the two sides of this point is weighted. All this is
+//! post-processing of noisy answers, so a poor prior leads to more queries but does not affect the privacy.
 
 use std::ops::RangeInclusive;
 
 /// The largest change of the log-odds by one answer. The limit allows later answers to correct a wrong answer.
 const CAUTION: f64 = 30.0;
 
-/// Multiplies the mass of the less likely of two parts. `evidence` is the log-odds that the result lies in the part
-/// with the larger values. The mass is first divided by its total, so that the total stays near 1.
+/// Reduces the mass of the less likely of two parts. `evidence` is the log-odds that the result lies in the part with
+/// the larger values. The mass is first divided by its total, so that the total stays near 1.
 fn weigh((smaller, larger): (&mut [f64], &mut [f64]), evidence: f64, total: f64) {
     // Evidence that is NaN has no effect.
     let unlikely = (-evidence.clamp(-CAUTION, CAUTION).abs()).min(0.0).exp();
@@ -74,14 +74,15 @@ impl Grid {
     }
 }
 
-/// The octaves of the distance from the public center that are likely a priori. The weight of other octaves decreases
-/// with the square of their distance to these.
+/// The octaves of the distance from the public center that are likely a priori. The weight of another octave decreases
+/// with the square of its distance from the likely octaves.
 #[derive(Clone, Copy)]
 pub enum Likely {
-    /// Values near the current scale, whose octave is the first octave. Values near 1 are also likely, in case the
-    /// scale is wrong.
+    /// Values near the current scale are likely, whose octave is the first octave. Values near 1 are likely, too, in
+    /// case the scale is wrong.
     First,
-    /// Values near this octave, with this width. For searches in which the scale is not known.
+    /// Values near this octave are likely, with this width in octaves. This is for searches in which the scale is not
+    /// known.
     Around(f64, f64),
 }
 
@@ -132,8 +133,8 @@ impl Octaves {
     }
 }
 
-/// A point of the line, the number of octave edges at or below this point, and the prior mass below this point. The two
-/// numbers are stored because a search makes many queries between points of earlier queries.
+/// A point of the line, the number of octave edges at or below this point, and the prior mass below this point. These
+/// numbers are stored because a search makes many queries between the points of earlier queries.
 #[derive(Clone, Copy)]
 struct Edge {
     at: f64,
@@ -141,7 +142,7 @@ struct Edge {
     below: f64,
 }
 
-/// The number of values that are at or below x. The values are ascending. The likely range `near` of the result is
+/// Returns how many of the ascending values are at or below x. The result is probably in the range `near`, which is
 /// searched first.
 fn place(x: f64, values: &[f64], near: RangeInclusive<usize>) -> usize {
     let (low, high) = near.into_inner();
@@ -196,8 +197,8 @@ impl Line {
         (place, if inside > 0.0 { ((target - below) / inside).clamp(0.0, 1.0) } else { 0.5 })
     }
 
-    /// The next query. Cells that are narrower than the resolution, or too narrow for doubles, are not divided; then
-    /// the query is at the edge of the cell.
+    /// The next query. A cell that is narrower than the resolution, or too narrow for doubles, is not divided, and the
+    /// query is at the edge of the cell.
     fn ask(&mut self, prior: &Octaves, resolution: f64) -> f64 {
         self.total = self.sum();
         (self.place, self.share) = self.find(0.5 * self.total);
@@ -267,8 +268,8 @@ impl Coordinates {
     pub fn learn(&mut self, evidence: &[f64]) {
         assert_eq!(evidence.len(), self.lines.len(), "one answer for every coordinate");
         self.lines.iter_mut().zip(evidence).for_each(|(line, evidence)| line.learn(&self.prior, *evidence));
-        // Each addition depends on the previous addition of the same line, but not on other lines. Without branches in
-        // between, the processor adds up several lines at once.
+        // Each addition depends on the previous addition of the same line, but not on other lines. Because there is no
+        // branch between lines, the processor adds up several lines at once.
         self.lines.iter_mut().for_each(Line::add_up);
     }
 

@@ -81,9 +81,9 @@ impl Feasible {
 
     /// Moves `x` to the nearest point of the set, up to rounding. Any `x` becomes finite.
     ///
-    /// If `x` lies in the intersection, it does not move. If the nearest point of one ball lies in the other ball, it
-    /// is the result. Otherwise the result lies on the rim, where the two spheres intersect: it is the point of the rim
-    /// in the direction from the axis to `x`.
+    /// If `x` lies in the intersection, it does not move. If the nearest point of one ball lies in the other ball, this
+    /// point is the result. Otherwise the result lies on the rim, where the two spheres intersect. It is the point of
+    /// the rim in the direction from the axis to `x`.
     pub fn project(&self, x: &mut [f64]) {
         let (first, second) = match self {
             Self::Ball(ball) => return ball.project(x),

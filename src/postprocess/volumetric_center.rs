@@ -1,9 +1,9 @@
-//! The volumetric center of a ball cut by half-spaces. The cutting-plane method makes its next query at this center.
-//! "Paper" in this file is Haghifam et al., whose cutting-plane method this is.
+//! The volumetric center of a ball cut by half-spaces. The cutting-plane method of Haghifam et al. ("the paper" in this
+//! file) makes its next query at this center.
 //!
 //! | paper | here |
 //! |---|---|
-//! | Theta_t | [`VolumetricCenter`], of the ball that localization found, cut by the half-spaces that are kept |
+//! | Theta_t | [`VolumetricCenter`]: the ball that localization found, cut by the half-spaces that are kept |
 //! | Center(Theta_t) | [`VolumetricCenter::center`], the volumetric center |
 //! | Theta_{t+1} | [`VolumetricCenter::cut`], exactly through the center |
 //! | tau | the fraction of the volume that a cut removes |
@@ -17,15 +17,16 @@
 //! proven tau, 1/e, but it must be sampled, and then the rate is guaranteed only if the random walk has mixed.
 //!
 //! **The ball stays a ball.** Its barrier -log(r^2 - |x|^2) is, up to a constant, the log-determinant barrier of the
-//! matrix [[r, x'], [x, r I]]. So a ball cut by half-spaces is a linear matrix inequality, for which V stays convex
-//! (Anstreicher 2000). Approximating the ball by tangent planes instead would need exponentially many planes.
+//! matrix [[r, x'], [x, r I]]. So a ball cut by half-spaces is the set of solutions of a linear matrix inequality, for
+//! which V stays convex (Anstreicher 2000). An approximation of the ball by tangent planes would need exponentially
+//! many planes.
 //!
-//! Everything here is post-processing of released directions, so a poor center affects the accuracy but not the
-//! privacy. Sums are added in a fixed order, and no operations are fused, so the bits do not depend on the machine.
+//! All this is post-processing of released directions, so a poor center affects the accuracy but not the privacy. Sums
+//! are added in a fixed order, and no operations are fused, so the bits do not depend on the machine.
 
 use nalgebra::{Cholesky, DMatrix, DVector, DVectorView, Dyn};
 
-/// The fraction of the volume that a cut removes, as plans assume. The proofs give a much smaller constant.
+/// The fraction of the volume that plans assume a cut to remove. The proofs give a much smaller constant.
 /// `benches/cutting_plane.py tau` measures a larger fraction than 1/3 in every dimension, also against an adversary who
 /// knows the set.
 pub const TAU: f64 = 1.0 / 3.0;
@@ -35,18 +36,18 @@ pub const TAU: f64 = 1.0 / 3.0;
 /// point from the set.
 const REDUNDANT: f64 = 0.02;
 
-/// A slack below this fraction of the radius of the ball has too few correct bits for another cut. Then the set counts
-/// as collapsed.
+/// If a slack is below this fraction of the radius of the ball, it has too few correct bits for another cut, and the
+/// set counts as collapsed.
 const COLLAPSED: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// The center is accepted if the last move is shorter than this part of the inscribed ellipsoid.
 const ACCURACY: f64 = 0.01;
 
-/// The largest number of moves to the center after a cut. The convergence is linear with a factor of about a half; a
-/// warm start needs about ten moves.
+/// The largest number of moves to the center after a cut. Each move reduces the error by a factor of about one half.
+/// From the center before the cut, about ten moves are needed.
 const MOVES: usize = 40;
 
-/// An error: the set cannot be cut further in double precision. The centers found so far stay valid.
+/// The error that the set cannot be cut further in double precision. Earlier centers stay valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collapsed;
 
@@ -75,7 +76,7 @@ struct Local {
 }
 
 impl VolumetricCenter {
-    /// The ball without cuts; its center is `origin`.
+    /// The ball without cuts. Its center is `origin`.
     ///
     /// # Panics
     ///
@@ -92,7 +93,7 @@ impl VolumetricCenter {
         &self.origin + &self.local.point * self.radius
     }
 
-    /// The number of half-spaces kept.
+    /// The number of half-spaces that are kept.
     pub fn cuts(&self) -> usize {
         self.offsets.len()
     }
@@ -109,8 +110,8 @@ impl VolumetricCenter {
         let mut normal = direction / largest;
         normal.normalize_mut();
 
-        // A move of length below one in the norm of H stays inside all old constraints, and lies strictly inside the
-        // new one.
+        // A move of length below one in the norm of H stays inside all old constraints, and ends strictly inside the
+        // new constraint.
         let mut inward = self.local.hessian.solve(&normal);
         let width = normal.dot(&inward).sqrt();
         inward *= -0.7 / width;
@@ -135,7 +136,7 @@ impl VolumetricCenter {
         self.origin.len()
     }
 
-    /// Descends V from a strictly inner point; `None` if the arithmetic loses its precision.
+    /// Descends V from a strictly inner point. Returns `None` if the arithmetic loses its precision.
     fn settle(&self, start: DVector<f64>) -> Option<Local> {
         let mut local = Local::at(start, &self.normals, &self.offsets)?;
         for _ in 0..MOVES {
@@ -172,7 +173,7 @@ impl VolumetricCenter {
     /// Drops cuts that hardly change the inscribed ellipsoid. The center does not move until the next cut.
     fn drop_redundant(&mut self) {
         let before = self.offsets.len();
-        // The largest index first, so that the smaller ones stay valid.
+        // Larger indices are removed first, so that smaller indices stay valid.
         for index in (0..before).rev() {
             if self.local.leverages[index] < REDUNDANT {
                 self.normals.swap_remove(index);
@@ -189,7 +190,8 @@ impl VolumetricCenter {
 }
 
 impl Local {
-    /// `None` outside of the set, or so close to its boundary that slacks lose their precision.
+    /// Returns `None` if the point lies outside of the set, or so close to its boundary that slacks lose their
+    /// precision.
     fn at(point: DVector<f64>, normals: &[DVector<f64>], offsets: &[f64]) -> Option<Self> {
         let dimension = point.len();
         let slacks: Vec<f64> =

@@ -1,4 +1,5 @@
-//! The groups to which a unit contributes. Their number is limited, and the unit's own rows determine them.
+//! The groups to which a unit contributes. The number of these groups is limited, and the unit's own rows determine
+//! them.
 
 use super::labels::NONE;
 use super::reduce::Grouped;
@@ -6,14 +7,15 @@ use super::reduce::Grouped;
 /// The contributions of all units to all groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contributions {
-    /// For each row the contribution that it belongs to, or [`NONE`]. Contributions are ordered by group, then by unit.
+    /// For each row the contribution to which the row belongs, or [`NONE`]. Contributions are ordered by group, then by
+    /// unit.
     pub codes: Vec<i64>,
     /// The position at which the contributions of each group begin, and at the end the number of contributions.
     pub starts: Vec<i64>,
 }
 
-/// Lets every unit contribute to the `most` groups in which it has the most rows; of groups with equally many rows, the
-/// earlier ones are chosen.
+/// Lets every unit contribute to the `most` groups in which it has the most rows. Of groups with equally many rows, the
+/// groups with smaller codes are chosen.
 ///
 /// `units` and `groups` have a code for each row; a row with [`NONE`] is left out. The choice depends on the unit's own
 /// rows only, not on other units or on the sizes of the groups.

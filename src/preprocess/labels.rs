@@ -55,8 +55,8 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// For each row the rank of its label among all different labels in ascending order, or [`NONE`] if it is missing; and
-/// the number of different labels.
+/// Returns for each row the rank of its label among the different labels in ascending order, or [`NONE`] if the label
+/// is missing. Also returns the number of different labels.
 ///
 /// # Panics
 ///
@@ -68,8 +68,8 @@ pub fn ranks(labels: &Labels<'_>, missing: Option<&[bool]>) -> (Vec<i64>, usize)
     }
 }
 
-/// For each row the position of its label among the keys, or [`NONE`] if the label is not a key. The result is `None`
-/// if a key occurs twice, or if labels and keys have different types.
+/// Returns for each row the position of its label among the keys, or [`NONE`] if the label is not a key. The result is
+/// `None` if a key occurs twice, or if labels and keys have different types.
 ///
 /// # Panics
 ///
@@ -87,7 +87,7 @@ pub fn places(labels: &Labels<'_>, missing: Option<&[bool]>, keys: &Labels<'_>) 
     }
 }
 
-/// Whether each row has a label.
+/// For each row, whether it has a label.
 fn there(n: usize, missing: Option<&[bool]>) -> impl Iterator<Item = bool> {
     assert!(missing.is_none_or(|missing| missing.len() == n), "there is one mark for each row");
     (0..n).map(move |row| !missing.is_some_and(|missing| missing[row]))

@@ -1,8 +1,8 @@
-//! One record per unit, from the unit's own rows.
+//! The reduction of a unit's rows to one record per unit.
 //!
 //! Rows are sorted by a counting sort, which is stable, so the rows of a unit keep their order. Every unit is then
 //! reduced separately, with a stopping rule that depends on this unit only. So the record of a unit has the same bits
-//! whatever the other units and the number of threads are.
+//! for any other units and any number of threads.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ use crate::runtime::pulse::{Interrupted, Pulse, Silent};
 /// How the rows of a unit become one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reducer {
-    /// The geometric median of the rows; for two rows their midpoint.
+    /// The geometric median of the rows. For two rows this is their midpoint.
     Median,
     /// The mean of the rows.
     Mean,
@@ -35,7 +35,7 @@ const ROWS_ALONE: usize = 1 << 14;
 
 /// The rows of every code, in the order of the table.
 pub(super) struct Grouped {
-    /// The rows, by code.
+    /// The rows, ordered by code.
     pub(super) rows: Vec<usize>,
     /// The position at which the rows of each code begin, and at the end the number of rows.
     pub(super) starts: Vec<usize>,
@@ -70,8 +70,8 @@ impl Grouped {
     }
 }
 
-/// One record for each of `units` codes, from the finite rows with this code, clamped to [`LARGEST`]. The record of a
-/// unit without finite rows is NaN in every coordinate.
+/// Returns one record for each of `units` codes, computed from the finite rows with this code. The coordinates of rows
+/// are clamped to [`LARGEST`]. The record of a unit without finite rows is NaN in every coordinate.
 ///
 /// # Panics
 ///
@@ -119,8 +119,8 @@ pub fn reduce(
     Ok(records)
 }
 
-/// The progress callback for a large unit. It passes on interrupts but not the progress, because the progress of one
-/// unit is not the progress of all units.
+/// The progress callback for a large unit. It reports interrupts but no progress, because the progress of one unit is
+/// not the progress of all units.
 struct Alone<'a> {
     pulse: &'a mut dyn Pulse,
     done: f64,

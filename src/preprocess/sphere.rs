@@ -4,7 +4,7 @@ use nalgebra::{DMatrix, DMatrixView};
 
 use crate::runtime::pool;
 
-/// The number of positions that one thread maps at a time.
+/// The number of positions that one thread maps together.
 const BLOCK: usize = 1 << 12;
 
 /// Converts every position to a unit vector. The vector is NaN if a coordinate is not finite or if the latitude is not

@@ -8,7 +8,7 @@
 use super::error::Error;
 use super::noise::{Noise, Request};
 
-/// The tolerance of the comparison. The charge and the sum of the tape both round up, by less than 1e-9 of themselves.
+/// The factor by which the sum of the tape may exceed the charge. Both are rounded up, by a relative error below 1e-9.
 const ROOM: f64 = 1.0 + 1e-9;
 
 /// A cost, with the same two parts as the charge.
@@ -40,12 +40,13 @@ impl Spent {
     }
 }
 
-/// The sum of two costs, rounded up: otherwise a sum would not grow by a release of a tiny cost.
+/// The sum of two costs, rounded up. If the sum were rounded to nearest, a release of a tiny cost would not increase
+/// it.
 fn sum(spent: f64, cost: f64) -> f64 {
     if cost > 0.0 { (spent + cost).next_up() } else { spent }
 }
 
-/// The limit of a tape, if it has one, and what was spent so far.
+/// The limit of a tape, if the tape has a limit, and the cost that was spent so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Allowance {
     limit: Option<Spent>,

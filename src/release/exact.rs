@@ -30,9 +30,9 @@ pub enum Form {
 }
 
 impl Form {
-    /// An upper bound on the change of the distance of two neighbors if this number of values is rounded to the
-    /// lattice. The difference of two values changes by less than 1, and the difference of two differences of scores by
-    /// less than 2.
+    /// An upper bound on how much the distance between the answers of two neighbors grows if this number of values is
+    /// rounded to the lattice. The difference of two values changes by less than 1, and the difference of two
+    /// differences of scores by less than 2.
     pub fn rounding(self, values: usize) -> f64 {
         match self {
             Self::Vector => (values as f64).sqrt().next_up(),
@@ -42,7 +42,7 @@ impl Form {
     }
 }
 
-/// What an answer about some of the records stores, so that it can be added to answers about other records.
+/// The information with which an answer about some of the records can be added to answers about other records.
 #[derive(Clone)]
 pub(in crate::release) struct Shard {
     pub(in crate::release) question: Identity,
@@ -113,9 +113,9 @@ pub struct Exact {
     surplus: u32,
     sensitivity: Sensitivity,
     form: Form,
-    /// Set only for whole answers of statistics that add over records. Other answers cannot be summed.
+    /// This is set only for whole answers of statistics that add over records. Other answers cannot be summed.
     shard: Option<Shard>,
-    /// The query that it answers; `None` for integers of a caller.
+    /// The query that these values answer, or `None` if a caller stated the values.
     query: Option<Arc<Query>>,
 }
 
@@ -182,7 +182,7 @@ impl Exact {
         Self { query: Some(Arc::new(query)), ..self }
     }
 
-    /// The query that it answers; `None` for integers of a caller.
+    /// The query that these values answer, or `None` if a caller stated the values.
     pub(in crate::release) fn query(&self) -> Option<&Query> {
         self.query.as_deref()
     }
@@ -211,7 +211,7 @@ impl Exact {
         self.len() == 0
     }
 
-    /// How far the values can move between neighbors.
+    /// The largest change of the values between neighbors.
     pub fn sensitivity(&self) -> Sensitivity {
         self.sensitivity
     }
@@ -235,9 +235,9 @@ impl Exact {
         }
     }
 
-    /// The sum of the answers of all shards. A record is in one shard only, so the sum moves as far as the answer of
-    /// one shard. Therefore all shards must answer the same query, the query must add over records, and no two shards
-    /// may be about the same records.
+    /// The sum of the answers of all shards. A record is in one shard only, so it changes the sum by as much as the
+    /// answer of its shard. Therefore all shards must answer the same query, the query must add over records, and no
+    /// two shards may be about the same records.
     pub fn sum(shards: &[&Self]) -> Result<Self, Error> {
         let first = shards.first().ok_or_else(|| Error::Refused("there are no shards to sum".into()))?;
         let mut values = vec![0i128; first.len()];
@@ -309,8 +309,9 @@ impl Exact {
     /// The values for the tape, rounded to the lattice and then clamped to 62 bits.
     ///
     /// Clamping is a contraction in every coordinate, so the sensitivities of vectors and of entries of a table still
-    /// hold. The range of scores would not hold: if all scores s_i move together, clamping could stop one score and not
-    /// another. So the tape takes the difference t_i = s_i - min s from the smallest score, and caps t_i.
+    /// hold. For scores this is not enough: if all scores s_i move together, clamping could stop one score and not
+    /// another, and so change their difference. Therefore the tape takes the difference t_i = s_i - min s from the
+    /// smallest score, and caps t_i.
     ///
     /// *Claim.* The capped t_i have the same range. *Proof.* Let R be the range, so no difference of two scores moves
     /// by more than R. Because t_i = max over j of (s_i - s_j), t_i moves by some a with |a| <= R, and t_j by some b
@@ -332,8 +333,7 @@ impl Exact {
         self.values.iter().map(clamped).collect()
     }
 
-    /// The values for the tape, as [`Self::open`] returns them. A vector that needs neither rounding nor clamping is
-    /// not copied.
+    /// The same values as [`Self::open`] returns. A vector that needs neither rounding nor clamping is not copied.
     pub(in crate::release) fn opened(&self) -> Cow<'_, [i64]> {
         let within = |value: &i64| (-LARGEST..=LARGEST).contains(&i128::from(*value));
         match &self.values {

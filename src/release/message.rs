@@ -98,7 +98,7 @@ impl Message {
         Ok(writing.done())
     }
 
-    /// The answer of another process to a query of this one.
+    /// The answer of another process to a query of this process.
     pub fn answered(&self, query: &Issued) -> Result<Exact, Error> {
         let mut reading = self.read(Kind::Answer)?;
         let about = reading.identities()?;
@@ -163,13 +163,13 @@ impl Message {
         if fit { Ok(whole.weighted(weights)) } else { Err(broken()) }
     }
 
-    /// The hidden positions of a uniform sample of min(m, n) records. The records lie in several shards with these
-    /// sizes, and each shard gets a message with its positions.
+    /// One message for each shard, with the hidden positions in this shard of a uniform sample of min(m, n) records
+    /// from all shards. The shards have these sizes.
     pub fn uniform_places(stream: Stream, sizes: &[usize], m: usize) -> Result<Vec<Self>, Error> {
         Ok(Self::divided(&sample::uniform_places_of(stream, sizes.iter().sum(), m)?, sizes))
     }
 
-    /// The hidden positions of a sample that independent coins choose, as one message for each shard.
+    /// One message for each shard, with the hidden positions in this shard of a sample that independent coins choose.
     pub fn coin_places(stream: Stream, sizes: &[usize], probability: (u64, u32)) -> Result<Vec<Self>, Error> {
         Ok(Self::divided(&sample::coin_places_of(stream, sizes.iter().sum(), probability)?, sizes))
     }

@@ -2,9 +2,9 @@
 //!
 //! The answer of a statistic is an [`exact::Exact`], whose values code outside of this folder cannot read. A
 //! [`tape::Tape`] opens the answer and draws the noise. It takes the sensitivity from the answer, for the neighbor
-//! relation that was given when the tape was created. So the sensitivity that is charged is always the sensitivity that
-//! was proved, and a mechanism cannot leak values, because it cannot read them. An [`allowance::Allowance`] keeps the
-//! tape within the charge. The boundary prevents mistakes. It does not stop an attacker in the same process.
+//! relation that was given when the tape was created. So the charged sensitivity is always the proved sensitivity. A
+//! mechanism cannot leak exact values, because it cannot read them. An [`allowance::Allowance`] refuses releases beyond
+//! the charge. The boundary prevents mistakes. It does not stop an attacker in the same process.
 
 pub mod allowance;
 pub mod error;

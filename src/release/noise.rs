@@ -36,16 +36,16 @@ pub enum Noise {
         q: u64,
     },
     /// No noise is added: the answer is a point of a lattice with P(z) proportional to 2^(-score(z) rate / 2^71), drawn
-    /// by [`super::tape::Tape::draw`]. The sensitivity is that of the score.
+    /// by [`super::tape::Tape::draw`]. The sensitivity is the sensitivity of the score.
     Lattice {
-        /// Halvings of the weight per 2^71 units of the score.
+        /// The number of halvings of the weight per 2^71 units of the score.
         rate: u64,
     },
 }
 
 impl Noise {
-    /// The scale of the noise in lattice units: the standard deviation of a Gaussian, or otherwise the change of the
-    /// value that divides the probability by e.
+    /// The scale of the noise in lattice units. For a Gaussian this is the standard deviation. For other noise it is
+    /// the change of the value that divides the probability by e.
     pub fn scale(&self) -> f64 {
         match *self {
             Self::Gaussian { sigma } => sigma as f64,

@@ -74,14 +74,14 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays a recording. `streams` and `neighbours` must be those of the recording: the same random key and the same
-    /// neighbor relation. The new tape counts its cost separately.
+    /// Replays a recording. `streams` and `neighbours` must have the random key and the neighbor relation of the
+    /// recording. The new tape counts its own cost.
     pub fn new(streams: Streams, neighbours: Neighbours, entries: Vec<Entry>) -> Self {
         Self { state: State::new(streams, neighbours), entries, position: 0 }
     }
 
-    /// The entries that were replayed so far, with the exact values of this data set. At the end of a run there should
-    /// be as many entries as in the recording.
+    /// The entries that were replayed so far, with the exact values of this data set. A complete run has as many
+    /// entries as the recording.
     pub fn entries(&self) -> &[Entry] {
         &self.entries[..self.position]
     }

@@ -1,9 +1,9 @@
 //! Hidden random samples of the records.
 //!
-//! Hidden randomness ([`Stream`]) and the number of records determine a sample; the values of the records do not. The
-//! sample must stay hidden, and so must its order and, under add/remove, the number of its records. There are two
-//! reasons. If the sample were known, a release about the sample would also tell that it is not about the persons
-//! outside of the sample. And if units are ordered by an identifier, their positions shift when one unit changes.
+//! A sample depends on hidden randomness ([`Stream`]) and on the number of records, and not on the values of the
+//! records. The sample must stay hidden, and so must its order and, under add/remove, the number of its records. There
+//! are two reasons. If the sample were known, everybody would know which persons a release does not depend on. And if
+//! units are ordered by an identifier, their positions shift when one unit changes.
 //!
 //! **Claim.** An answer about a sample has the sensitivity that it would have about all records. *Proof for
 //! replacement.* A sample is a set of positions, and this set is the same for both data sets. If it contains the
@@ -12,9 +12,9 @@
 //! coins of the other records are the same with and without the added record, so the samples are neighbors or equal.
 //! The distribution of the coins does not depend on the order of the records, so the added record may be in any row.
 //!
-//! In every case, the coupled samples are equal or neighbors of the same relation, so every answer about them moves by
-//! no more than its sensitivity. The bound of the whole run holds for each hidden choice, so it also holds for the
-//! mixture over all choices. ∎
+//! In every case, the coupled samples are equal, or they are neighbors of the same relation. So every answer about a
+//! sample moves by no more than its sensitivity. The bound of the whole run holds for each hidden choice, so it also
+//! holds for the mixture over all choices. ∎
 //!
 //! A sample of a fixed size is refused under add/remove. An added record would push another record out of the sample.
 //! The two samples would then differ by a *replaced* record, but the tape would take the sensitivity for an added
@@ -36,7 +36,7 @@ pub fn uniform(points: &Points<'_>, stream: Stream, m: usize) -> Result<Points<'
     gathered(points, &uniform_places_of(stream, points.n(), m)?)
 }
 
-/// The places of such a sample among n records.
+/// The positions of such a sample among n records.
 pub(super) fn uniform_places_of(stream: Stream, n: usize, m: usize) -> Result<Vec<usize>, Error> {
     if !stream.neighbours().size_is_public() {
         return Err(Error::Refused(
@@ -52,7 +52,7 @@ pub fn by_coins(points: &Points<'_>, stream: Stream, probability: (u64, u32)) ->
     gathered(points, &coin_places_of(stream, points.n(), probability)?)
 }
 
-/// The places of such a sample among n records.
+/// The positions of such a sample among n records.
 pub(super) fn coin_places_of(stream: Stream, n: usize, (numerator, halvings): (u64, u32)) -> Result<Vec<usize>, Error> {
     if halvings > 63 || numerator > 1 << halvings {
         return Err(Error::Refused(format!(

@@ -1,5 +1,5 @@
 //! Random numbers by position. Every release has its own streams. So the noise depends only on the key and on the
-//! position of the release in the run, never on a thread.
+//! position of the release in the run, and not on the number of threads.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -27,29 +27,29 @@ pub struct Streams {
 
 /// Hidden randomness that a statistic uses, such as a pairing of the records.
 ///
-/// Hidden randomness is independent of the data, and a replay uses the same one. It is *hidden*: nothing may show it.
-/// Suppose that a statistic keeps its sensitivity for every pair of coupled choices. Then the release, as a mixture
-/// over the choices, keeps its privacy bound, because the divergences of differential privacy are jointly quasi-convex.
-/// This holds for the whole run at once. Choices could be shown only if their distribution did not depend on the data.
-/// But the distribution does depend on the data: a pairing of n records reveals n, which is private under add/remove.
+/// Hidden randomness is independent of the data, and a replay uses the same hidden randomness. *Hidden* means that no
+/// output may show it. Suppose that on two neighbors the hidden choices can be coupled such that the statistic has its
+/// sensitivity for every coupled pair. Then the release, as a mixture over the choices, has its privacy bound, because
+/// the divergences of differential privacy are jointly quasi-convex. This holds for the whole run at once. Choices
+/// could be shown only if their distribution did not depend on the data. But the distribution does depend on the data:
+/// a pairing of n records reveals n, which is private under add/remove.
 ///
 /// A stream cannot be copied, and using it consumes it. Two uses of one stream would give two dependent choices, but
-/// the bound of a release holds for independent choices. A statistic that owns a stream makes the same choice in every
-/// query.
+/// the bound of a release holds for independent choices. A statistic that owns a stream makes the same hidden choice in
+/// every query.
 pub struct Stream {
     rng: ChaCha20Rng,
     neighbours: Neighbours,
 }
 
 impl Stream {
-    /// The generator, which always begins at the same position. So a query that is made twice makes the same hidden
-    /// choice.
+    /// The generator, which always begins at the same position, so that a repeated query makes the same hidden choice.
     pub(crate) fn generator(&self) -> ChaCha20Rng {
         self.part(0)
     }
 
-    /// One of [`PARTS`] independent generators, which always begins at the same position. How many numbers are drawn
-    /// from one part may depend on the number of records. This does not change the numbers of other parts.
+    /// One of [`PARTS`] independent generators, which always begins at the same position. If one generator draws more
+    /// numbers, for example because there are more records, this does not change the numbers of the others.
     ///
     /// # Panics
     ///
@@ -91,7 +91,7 @@ impl Streams {
         self.stream(release, 0)
     }
 
-    /// Skips the position of a release, for a replay, which draws no noise.
+    /// Skips the position of a release. A replay, which draws no noise, calls this function.
     pub(in crate::release) fn advance(&mut self) -> u64 {
         self.next += 1;
         self.next - 1

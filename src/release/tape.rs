@@ -1,9 +1,9 @@
 //! The tape: the only place where noise is added to exact integers.
 //!
 //! Every release of every mechanism goes through [`Tape`]. The neighbor relation of a tape is fixed when it is created.
-//! The tape takes the sensitivity from the value that it opens, and a caller cannot state another one. [`Draw`] adds
-//! fresh noise. The tapes of [`super::recording`] record a run or replay it. A mechanism does not know which kind of
-//! tape it has, so the tests replay the same code that runs in production. A tape with an [`Allowance`] releases no
+//! The tape takes the sensitivity from the value that it opens, and a caller cannot state another sensitivity. [`Draw`]
+//! adds fresh noise. The tapes of [`super::recording`] record a run or replay it. A mechanism does not know which kind
+//! of tape it has, so the tests replay the same code that runs in production. A tape with an [`Allowance`] releases no
 //! more than was charged.
 
 use rand_chacha::ChaCha20Rng;
@@ -21,16 +21,16 @@ use crate::runtime::pulse::Interrupted;
 /// denominator below 2^63.
 const ETA_BITS: u32 = 30;
 
-/// The standard deviation in lattice units: `noise_multiplier` times the sensitivity, rounded up. The factor covers the
-/// rounding of both products.
+/// The standard deviation in lattice units: `noise_multiplier` times the sensitivity, rounded up. The additional factor
+/// covers the rounding errors of the products.
 ///
 /// The result is 0 if the product is not a positive number. No sampler accepts 0.
 pub fn gaussian_sigma(sensitivity: f64, noise_multiplier: f64) -> u64 {
     (sensitivity * noise_multiplier * (1.0 + 1e-15)).ceil() as u64
 }
 
-/// A ratio p/q such that range * p/q <= eta holds exactly. For this, eta is rounded down to as many binary places as
-/// fit.
+/// A ratio p/q such that range * p/q <= eta holds exactly. For this purpose, eta is rounded down to as many binary
+/// places as fit.
 fn choice_rate(range: u64, eta: f64) -> Result<(u64, u64), Error> {
     let refused = |reason: String| Err(Error::Refused(reason));
     if !(1..1 << 63).contains(&range) {
@@ -112,8 +112,7 @@ pub trait Tape: kind::Kind + Send + Sync {
     /// A vector of length one plus two-sided geometric noise: P(k) proportional to exp(-|k| p/q).
     ///
     /// **Cost**: pure differential privacy with epsilon = sensitivity * p/q. A longer vector would need its L1
-    /// sensitivity, which answers do not store. The caller chooses the rate and must charge the cost that the caller
-    /// proves.
+    /// sensitivity, which answers do not store. The caller chooses the rate, and must prove and charge the cost.
     fn laplace(&mut self, name: &str, exact: &Exact, (p, q): (u64, u64)) -> Result<Vec<i64>, Error> {
         release_single(self, name, exact, Noise::Laplace { p, q })
     }
@@ -148,8 +147,8 @@ pub trait Tape: kind::Kind + Send + Sync {
         Ok(chosen[0] as usize)
     }
 
-    /// Adds to the trace the release of a mechanism that compared noisy values. The release is an index, or nothing if
-    /// no value was found. The mechanism was charged `epsilon` for this release.
+    /// Adds the release of a mechanism that compared noisy values to the trace. `found` is the released index, or
+    /// `None` if no value was found. The mechanism was charged `epsilon` for this release.
     fn outcome(&mut self, name: &str, sensitivity: f64, epsilon: f64, found: Option<i64>) {
         self.state_mut().trace.outcome(name, sensitivity, epsilon, found);
     }
@@ -168,7 +167,7 @@ pub trait Tape: kind::Kind + Send + Sync {
         Ok(point)
     }
 
-    /// Hidden randomness. It takes the stream number of one release.
+    /// Hidden randomness. It uses up the position of one release.
     fn hidden(&mut self) -> Stream {
         let neighbours = self.neighbours();
         self.state_mut().streams.hidden(neighbours)
@@ -188,8 +187,8 @@ where
     Ok(noisy)
 }
 
-/// Releases a vector of length one. This is for noise whose privacy depends on the L1 distance, which the L2
-/// sensitivity bounds only in one dimension.
+/// Releases a vector of length one. It is used for noise whose privacy depends on the L1 distance, because the L2
+/// sensitivity bounds the L1 distance only in one dimension.
 fn release_single<T>(tape: &mut T, name: &str, exact: &Exact, noise: Noise) -> Result<Vec<i64>, Error>
 where
     T: kind::Kind + ?Sized,

@@ -1,7 +1,7 @@
 //! The trace of a tape: a list of everything that a run released.
 //!
-//! An entry has the name of a release, its query with the public parameters, its noise and the noisy answer. All of
-//! these are public or were released, so a trace adds no privacy cost. A trace contains nothing else:
+//! An entry has the name of a release, its query with the public parameters, its noise and the noisy answer. All this
+//! is public or was released, so a trace adds no privacy cost. A trace contains nothing else:
 //!
 //! * A choice appears with its index, and a lattice draw with its point.
 //! * Noisy values that are only compared (Laplace or geometric noise) do not appear. AboveThreshold releases only an
@@ -16,7 +16,7 @@ use super::noise::{Noise, Request};
 pub const NUMBERS_MAX: usize = 1 << 22;
 
 /// The largest number of values in an answer of the trace. A longer answer, such as a model, is left out to save
-/// memory; the run returns the answer anyway.
+/// memory. The run still returns it.
 pub const ANSWER_MAX: usize = 1 << 17;
 
 /// One release.

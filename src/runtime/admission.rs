@@ -78,8 +78,8 @@ impl Admission {
         Self { ball: ball.cloned(), replacement: replacement.map(<[f64]>::to_vec) }
     }
 
-    /// Reads all records, and returns whether the map changes any of them. If there is no replacement, a coordinate
-    /// that is not finite stops the pass.
+    /// Reads all records, and returns whether the map changes any record. If there is no replacement, a coordinate that
+    /// is not finite stops the pass.
     pub(crate) fn changes(&self, table: &Table<'_>, pulse: &mut dyn Pulse) -> Result<bool, Refused> {
         let (d, n) = (table.d(), table.n());
         let per_block = (BLOCK / d.max(1)).max(1);
@@ -116,7 +116,7 @@ impl Admission {
         failed.map_or_else(|| Ok(looked.iter().any(|(changed, _, _)| *changed)), Err)
     }
 
-    /// Maps the records of a block in place, and returns whether any of them changed. All coordinates become finite. If
+    /// Maps the records of a block in place, and returns whether any record changed. All coordinates become finite. If
     /// there is no replacement, [`finite`] maps each coordinate that is not finite.
     pub(crate) fn apply(&self, block: &mut [f64], d: usize) -> bool {
         let mut changed = false;
@@ -135,10 +135,10 @@ impl Admission {
     }
 }
 
-/// Projects the records of a block, which are finite, and returns whether any of them moved.
+/// Projects the records of a block, which must be finite, and returns whether any record moved.
 fn project(ball: &Ball, block: &mut [f64], d: usize) -> bool {
-    // All distances are computed at once, with a margin for rounding. Only records near or beyond the sphere are
-    // projected.
+    // All distances are computed together, and only records near or beyond the sphere are projected. "Near" allows for
+    // rounding errors of the distances.
     let distances = distances(Block::new(block, d, block.len() / d), ball.center());
     let inside = ball.radius() * (1.0 - 1e-9);
     let mut moved = false;

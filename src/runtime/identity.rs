@@ -1,5 +1,5 @@
-//! Every query and every set of records ([`super::points::Points`]) has an identity. Two processes give the same
-//! identity with a probability of about 2^-64.
+//! Identities of queries and of sets of records ([`super::points::Points`]). Two processes create the same identity
+//! with a probability of about 2^-64.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
@@ -47,7 +47,7 @@ fn process() -> u64 {
     }
 }
 
-/// All of these identities, or `None` if one occurs twice.
+/// The given identities in a list, or `None` if an identity occurs twice.
 pub(crate) fn distinct(identities: impl IntoIterator<Item = Identity>) -> Option<Vec<Identity>> {
     let mut all: Vec<Identity> = identities.into_iter().collect();
     all.sort_unstable();

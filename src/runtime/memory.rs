@@ -108,7 +108,7 @@ impl<'a> Table<'a> {
         self.n
     }
 
-    /// Some records in place, if they are stored as doubles.
+    /// Some records in place, or `None` if they are not stored as doubles.
     pub(crate) fn in_place(&self, records: Range<usize>) -> Option<&[f64]> {
         match &self.memory {
             Memory::Doubles(all) => Some(&all[self.coordinates(records)]),
@@ -116,7 +116,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Some records in place, if they are stored as singles.
+    /// Some records in place, or `None` if they are not stored as singles.
     pub(crate) fn singles(&self, records: Range<usize>) -> Option<&[f32]> {
         match &self.memory {
             Memory::Singles(all) => Some(&all[self.coordinates(records)]),
@@ -150,7 +150,7 @@ impl<'a> Table<'a> {
         !matches!(self.memory, Memory::File(_))
     }
 
-    /// An error if anything could not be read so far.
+    /// Returns an error if an earlier read failed.
     pub(crate) fn check(&self) -> Result<(), String> {
         match &self.memory {
             Memory::Doubles(_) | Memory::Singles(_) => Ok(()),

@@ -1,9 +1,9 @@
-//! The records as statistics see them. One pass validates them. They are read in place, and mapped by [`Admission`] if
-//! the map changes any record.
+//! The records as statistics see them. One pass validates the records. Afterwards they are read in place, or if
+//! [`Admission`] changes any record, mapped whenever they are read.
 //!
-//! A kernel sees values that are finite and at most 2^1000 in magnitude (up to the rounding of a projection), for any
-//! array, ball and replacement of the caller. Memory that changes between the pass and a kernel would break this: a
-//! caller who cannot promise that it stays unchanged must pass a copy.
+//! For any array, ball and replacement of the caller, a kernel sees only values that are finite and at most 2^1000 in
+//! magnitude (up to the rounding of a projection). This is true only if the memory does not change after the pass. A
+//! caller who cannot promise this must pass a copy.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,13 +28,14 @@ use crate::runtime::weighting::Weighting;
 const BLOCK: usize = 1 << 15;
 
 /// The largest number of coordinates for which ranks are counted on a partly sorted copy ([`Ranking`]). The copy takes
-/// at most 1 GiB, or half of this for singles, and is faster because a search makes dozens of queries. With more
-/// coordinates, every query is a pass over the records. The constant [`RANKED_FILE`] applies to records in a file,
-/// whose users probably have little memory.
+/// at most 1 GiB (half of this for singles). It saves time because a search makes dozens of queries. With more
+/// coordinates, every query is a pass over the records. [`RANKED_FILE`] is the limit for records in a file, because
+/// users of files probably have little memory.
 const RANKED: usize = 1 << 27;
 const RANKED_FILE: usize = 1 << 21;
 
-/// An error: shards have a record in common. A record that counts twice moves a sum by twice its sensitivity.
+/// The error that shards have a record in common. A record that counts twice would change a sum by twice its
+/// sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
@@ -52,12 +53,12 @@ pub struct Admitted {
     n: usize,
     /// The admission, if it changes any record.
     admission: Option<Admission>,
-    /// The admissions that the records come from: two sets can have a record in common only if they have an admission
+    /// The admissions from which the records come. Two sets can have a record in common only if they have an admission
     /// in common.
     admissions: Vec<Identity>,
     /// The weights, if records have weights; the records are then sorted by weight.
     weighting: Option<Weighting>,
-    /// Created by the first query about ranks.
+    /// The first query about ranks creates this copy.
     ranking: Mutex<Option<Ranking>>,
 }
 
@@ -101,13 +102,14 @@ impl<'a> Points<'a> {
         Ok(Self::new(table, changes.then_some(admission), vec![Identity::fresh()]))
     }
 
-    /// An error if any record could not be read so far. Then results that were computed from the records must not be
+    /// Returns an error if a record could not be read. If so, results that were computed from the records must not be
     /// used.
     pub fn check(&self) -> Result<(), String> {
         self.table.check()
     }
 
-    /// Records that were already admitted, made again from their memory. `None` if the memory has another shape.
+    /// The points of an earlier admission with the same memory, which is not validated again. `None` if the memory has
+    /// another shape.
     pub fn again(table: impl Into<Table<'a>>, admitted: &Arc<Admitted>) -> Option<Self> {
         let table = table.into();
         let same = (table.d(), table.n()) == (admitted.d, admitted.n);
@@ -201,7 +203,8 @@ impl<'a> Points<'a> {
         Points::new(copy.into(), None, self.admissions().to_vec())
     }
 
-    /// Records that were admitted in another process, with their admissions there; `None` if they have no shape.
+    /// Records that another process has admitted, with their admissions. `None` if the coordinates do not form records
+    /// of this dimension.
     pub(crate) fn of_admissions(coordinates: Vec<f64>, d: usize, admissions: Vec<Identity>) -> Option<Points<'static>> {
         let whole = d > 0 && coordinates.len().is_multiple_of(d) && coordinates.iter().all(|x| x.is_finite());
         let n = coordinates.len() / d.max(1);
@@ -248,7 +251,7 @@ impl<'a> Points<'a> {
         self.weighting().map_or(self.n() as i128, Weighting::mass)
     }
 
-    /// The admissions that the records come from: one admission, or the admissions of all shards. A sample has the
+    /// The admissions from which the records come: one admission, or the admissions of all shards. A sample has the
     /// admissions of the whole data set.
     pub(crate) fn admissions(&self) -> &[Identity] {
         &self.admitted.admissions
@@ -265,14 +268,14 @@ impl<'a> Points<'a> {
         Block::new(scratch, d, n)
     }
 
-    /// Some records in place, if they are stored as singles.
+    /// Some records in place, or `None` if they are not stored as singles.
     pub(crate) fn singles(&self, records: Range<usize>) -> Option<Block<'_, f32>> {
         let (d, n) = (self.d(), records.len());
         let block = if self.admitted.admission.is_some() { None } else { self.table.singles(records) };
         block.map(|block| Block::new(block, d, n))
     }
 
-    /// All records side by side, for kernels that need them at once: in place, or a copy.
+    /// All records one after the other in memory, in place or as a copy, for kernels that need all records at once.
     pub fn dense(&self) -> Dense<'_> {
         let (d, n) = (self.d(), self.n());
         let coordinates = self.in_place(0..n).map_or_else(
@@ -297,7 +300,7 @@ impl<'a> Points<'a> {
         if self.admitted.admission.is_some() { None } else { self.table.in_place(records) }
     }
 
-    /// Copies some records; the target has room for exactly these.
+    /// Copies some records into a target of exactly their size.
     fn load(&self, records: Range<usize>, target: &mut [f64]) {
         self.table.load(records, target);
         if let Some(admission) = self.admitted.admission.as_ref().filter(|_| self.d() > 0) {
@@ -343,7 +346,7 @@ fn fill<T: Send>(target: &mut [T], d: usize, fill: impl Fn(Range<usize>, &mut [T
     });
 }
 
-/// All records side by side.
+/// All records, one after the other in memory.
 pub struct Dense<'a> {
     coordinates: Cow<'a, [f64]>,
     d: usize,

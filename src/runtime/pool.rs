@@ -43,11 +43,11 @@ pub fn install<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     pool(threads()).install(work)
 }
 
-/// Calls `work` for every item; each thread has its own accumulator, which it passes to `work`. Returns the
-/// accumulators in any order, so the caller must combine them in a way that does not depend on the order.
+/// Calls `work` for every item. Each thread has its own accumulator, which it passes to `work`. The accumulators are
+/// returned in any order, so the caller must combine them in a way that does not depend on the order.
 ///
-/// The calling thread works too, together with `threads() - 1` threads of the pool. With one more thread, an idle
-/// thread of the pool, which does not sleep at once, would compete with the calling thread for the processor.
+/// The calling thread works too, together with `threads() - 1` threads of the pool. If the pool had one more thread, an
+/// idle thread, which does not sleep at once, would compete with the calling thread for the processor.
 pub fn fold_in_parallel<I: Send, T: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     start: impl Fn() -> T + Sync,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// An error: the pulse told a kernel to stop.
+/// The error that the pulse told a kernel to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted;
 

@@ -3,7 +3,7 @@
 //!
 //! A search makes many queries, most of which are near each other or repeated. So the answers are stored, and the copy
 //! is partly sorted: a new threshold partitions the values between the two nearest earlier thresholds. Late in a
-//! search, these are few values. Singles stay singles.
+//! search, there are few such values. Singles stay singles.
 
 use std::ops::Range;
 
@@ -47,14 +47,14 @@ impl Comparable for f32 {
     }
 }
 
-/// The thresholds of earlier queries, in ascending order, each with the number of values at or below it. These values
-/// come first in the column.
+/// The thresholds of earlier queries, in ascending order, each with the number of values at or below the threshold. In
+/// the column, these values stand before all other values.
 #[derive(Debug, Clone, Default)]
 struct Cuts(Vec<(f64, usize)>);
 
 impl Cuts {
-    /// The position of a threshold among the cuts, and the values that it partitions: none if the threshold is one of
-    /// the cuts.
+    /// The position of a threshold among the cuts, and the range of values that it partitions. The range is empty if
+    /// the threshold is one of the cuts.
     fn place(&self, threshold: f64, n: usize) -> (usize, Range<usize>) {
         let place = self.0.partition_point(|(t, _)| *t < threshold);
         let end = self.0.get(place).map_or(n, |cut| cut.1);
@@ -63,7 +63,7 @@ impl Cuts {
         (place, start..end)
     }
 
-    /// Counts the values of a column at or below a threshold, and partitions them there.
+    /// Counts the values of a column at or below a threshold, and partitions the column at the threshold.
     fn rank<T: Comparable>(&mut self, values: &mut [T], threshold: f64) -> i64 {
         let (place, range) = self.place(threshold, values.len());
         let (start, floor) = (range.start, T::floor(threshold));
@@ -178,7 +178,7 @@ impl<T: Comparable> Columns<T> {
         if n == 0 {
             return Ok(ranks);
         }
-        // A sample of columns shows how many values must be partitioned in total.
+        // A sample of the columns gives an estimate of how many values must be partitioned in total.
         let divided = |(cuts, t): (&Cuts, &f64)| CUT + cuts.place(*t, n).1.len();
         let seen: usize = self.cuts.iter().zip(thresholds).take(TILE).map(divided).sum();
         let per_column = seen / d.clamp(1, TILE);

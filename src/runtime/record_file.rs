@@ -1,9 +1,9 @@
 //! Records in a file, read in blocks by ordinary read calls. If the file shrinks during a run, a read call returns an
 //! error, while access to a memory map would kill the process. No part of the file stays in memory.
 //!
-//! The layout of the file is described by numbers: in every piece of the file, each column has an offset, and a stride
-//! from record to record. This covers NPY files in both orders, selected columns of such files, and the record batches
-//! of Arrow files.
+//! Numbers describe the layout of the file: in every piece of the file, each column has an offset, and a stride from
+//! record to record. Such numbers can describe NPY files in both orders, selected columns of these files, and the
+//! record batches of Arrow files.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use std::time::SystemTime;
 pub struct Column {
     /// The offset of the first record's number.
     pub offset: u64,
-    /// The distance from one record's number to the next.
+    /// The distance in bytes from one record's number to the next record's number.
     pub stride: u64,
     /// Whether a number has 8 bytes; otherwise it has 4.
     pub double: bool,
@@ -44,8 +44,8 @@ struct Piece {
 struct Stamp {
     bytes: u64,
     changed: Option<SystemTime>,
-    /// The time of the last change of the inode of the file, in seconds and nanoseconds. Programs can set `changed`
-    /// back, but not this time.
+    /// The time of the last change of the inode of the file, in seconds and nanoseconds. A program can set `changed`
+    /// back, but it cannot set this time back.
     inode_changed: (i64, i64),
 }
 
@@ -90,7 +90,7 @@ impl RecordFile {
             if columns.len() != d || (records > 0 && end > stamp.bytes) {
                 let bytes = stamp.bytes;
                 return Err(invalid(format!(
-                    "it is cut off: records should end at byte {end}, and it has {bytes} bytes"
+                    "it is cut off: its records should end at byte {end}, but it has only {bytes} bytes"
                 )));
             }
             pieces.push(Piece { first: n, records, rows: rows(&columns), columns });
@@ -122,7 +122,7 @@ impl RecordFile {
         }
     }
 
-    /// An error unless every read so far succeeded and the file is unchanged.
+    /// Returns an error unless every read succeeded and the file is unchanged.
     pub(crate) fn check(&self) -> Result<(), String> {
         if let Some(reason) = self.failure.lock().unwrap_or_else(|e| e.into_inner()).clone() {
             return Err(reason);
@@ -191,7 +191,7 @@ fn rows(columns: &[Column]) -> Option<(u64, u64)> {
     (columns.iter().all(|column| column.stride == stride) && row <= stride).then_some((start, row))
 }
 
-/// Whether a record consists only of its numbers, in the order of the columns and all of one width.
+/// Whether the bytes of a record are exactly its numbers, in the order of the columns and all with the same width.
 fn packed(columns: &[Column], stride: u64) -> bool {
     let first = columns[0];
     let place = |j: usize| Column { offset: first.offset + j as u64 * first.width(), ..first };

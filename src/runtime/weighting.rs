@@ -4,12 +4,12 @@
 //! need to know weights, and each record is read once, as without weights. This requires few classes. A weight has at
 //! most seven significant bits, so there are 64 weights in an octave and fewer than a thousand in total. A hidden coin
 //! rounds the remaining bits of a weight up or down, so that the mean is kept; see
-//! [`crate::release::sample::weighted`]. The variance of this rounding is at most (w/64)^2/4, so the variance of a sum
-//! of weighted contributions grows by at most 1/16384 of the variance that it has as a sample.
+//! [`crate::release::sample::weighted`]. The variance of this rounding is at most (w/64)^2/4 = w^2/16384. This is small
+//! compared with the sampling variance of a weighted contribution, which is about w^2.
 
 use std::ops::Range;
 
-/// Weights are multiples of 2^-20 of the cap.
+/// The number of binary places of a weight: weights are multiples of 2^-20 of the cap.
 pub const WEIGHT_BITS: u32 = 20;
 
 /// The weight of a record at the cap.
@@ -23,7 +23,7 @@ const SIGNIFICANT: u32 = 7;
 pub(crate) fn rounded(weight: u32, coin: u64) -> u32 {
     let surplus = (u32::BITS - weight.leading_zeros()).saturating_sub(SIGNIFICANT);
     let rest = weight & ((1 << surplus) - 1);
-    // Without surplus bits the rest is 0, and the weight is not rounded up.
+    // If there are no surplus bits, the rest is 0, and the weight is not rounded up.
     let up = coin.checked_shr(u64::BITS - surplus).unwrap_or(0) < u64::from(rest);
     weight - rest + (u32::from(up) << surplus)
 }

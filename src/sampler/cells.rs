@@ -5,8 +5,8 @@
 //! with probability W_j/2^64, and no cell with the remaining probability R/2^64, which is less than 2^-30. If there is
 //! no cell, an integer u below R is drawn. If u = j <= 256, the result is cell j if a coin with probability w_j - W_j
 //! falls heads. u = 257 is treated like u = 256. In all other cases the draw starts again. So a word leads to cell j <
-//! 256 with probability W_j/2^64 + (w_j - W_j)/2^64, and to cell 256, for which W_256 = 0, with probability 2
-//! w_256/2^64. These probabilities are proportional to the weights.
+//! 256 with probability W_j/2^64 + (w_j - W_j)/2^64 = w_j/2^64. It leads to cell 256 with probability 2 w_256/2^64,
+//! because W_256 = 0 and two values of u stand for this cell. These probabilities are proportional to the weights.
 //!
 //! An alias table finds the cell of a word without a search. The top eight bits of the word select a column, and the
 //! other 56 bits decide between the two cells of the column.
@@ -34,8 +34,9 @@ const WHOLE: [u64; BEYOND as usize + 1] = whole_parts();
 /// The rest R.
 const REST_WEIGHT: u64 = rest_weight();
 
-/// An entry for each column: 256 times the number of words that give the cell with the number of the column, plus the
-/// cell that the other words give. A column with a single cell counts all words as other words.
+/// One entry for each column. It is 256 times a number of words plus a cell. This number of words gives the cell with
+/// the number of the column, and the other words give the cell in the entry. In a column with a single cell, all words
+/// are other words.
 static ALIAS: [u64; 256] = alias_table();
 
 /// Draws a cell.
@@ -77,19 +78,20 @@ fn remainder<R: Rng + ?Sized>(scale: u64, whole: u64, cell: u64, rng: &mut R) ->
 }
 
 /// Compares the real numbers that begin with these words with the bound `scale` exp(-cell^2/512). The result is true if
-/// all of them are below the bound, false if none is, and `None` if the words do not decide. The first word is zero,
-/// the second is the integer part, and the others are the fraction, at least three.
+/// all these numbers are below the bound, false if none of them is, and `None` if the words do not decide. The first
+/// word is zero, the second word is the integer part, and the other words, at least three, are the fraction.
 ///
 /// **Lemma.** For scale < 2^60 and cell <= 256 the answer is right. *Proof.* Let x = cell^2/512 <= 128 and let u be the
-/// number that the words represent. Then u e^x is the sum of the terms u x^k/k!. Here they are computed as integers in
-/// units of the last word, each from the one before, and rounded down. Partial sums are lower bounds: once a partial
-/// sum has reached `scale`, no number that begins with these words is below the bound. Otherwise every term is below
-/// 2^60, times cell^2 it is below 2^76, and the leading zero word takes the excess. Rounding a term down reduces it by
-/// less than 1, and the later terms together by less than e^x - 1: a loss of 1 in term i reduces term k by x^(k-i)
-/// i!/k! <= x^(k-i)/(k-i)!. A term after a zero term is zero without rounding. So the sum of all terms is too small by
-/// less than K e^x, where K, the number of steps, is less than 2^64. A number that begins with these words is less than
-/// one unit above u, hence its product with e^x is less than e^x above u e^x. As e^128 < 2^185, both together are less
-/// than 2^256 units, which is a one followed by four words of zero. ∎
+/// number that the words represent. Then u e^x is the sum of the terms u x^k/k!. The function computes each term from
+/// the term before, as an integer in units of the last word, and rounds it down. So partial sums are lower bounds. If a
+/// partial sum reaches `scale`, no number that begins with these words is below the bound. As long as no partial sum
+/// reaches `scale`, every term is below 2^60. Times cell^2 it is below 2^76, which fits because the first word is zero.
+/// Rounding a term down reduces this term by less than 1. It reduces the later terms together by less than e^x - 1,
+/// because a loss of 1 in term i reduces term k by x^(k-i) i!/k! <= x^(k-i)/(k-i)!. A term after a zero term is zero
+/// without rounding. So the sum of all terms is too small by less than K e^x, where K < 2^64 is the number of steps. A
+/// number that begins with these words is less than one unit above u, so its product with e^x is less than e^x above u
+/// e^x. Because e^128 < 2^185, both errors together are less than 2^256 units, which is a one followed by four words of
+/// zero. ∎
 fn lies_below(words: &[u64], scale: u64, cell: u64) -> Option<bool> {
     let bound = [0, scale];
     let (mut sum, mut term) = (words.to_vec(), words.to_vec());
@@ -134,13 +136,13 @@ fn add(sum: &mut [u64], words: &[u64]) {
     }
 }
 
-/// Each weight is the previous weight times exp(-(2 j + 1)/512). This factor is computed by its alternating series in
-/// units of 2^-56, rounded down.
+/// Computes each weight as the previous weight times exp(-(2 j + 1)/512). This factor is computed by its alternating
+/// series in units of 2^-56, rounded down.
 ///
 /// **Lemma.** The weights have an error below 2^-40. *Proof.* Term k of the series is the previous term times at most
-/// 1/k. So a term has an error below 2 units, from its own rounding and from the error of the previous term. After at
-/// most 34 terms the computed terms are zero, because 2^116 < 34!. The first true term that is left out is below 2
-/// units and larger than the sum of all later terms. So the computed factor has an error of less than 70 units.
+/// 1/k. So a term has an error below 2 units, which consists of its own rounding and of the error of the previous term.
+/// After at most 34 terms the computed terms are zero, because 2^116 < 34!. The first true term that is left out is
+/// below 2 units and larger than the sum of all later terms. So the computed factor has an error of less than 70 units.
 /// Multiplying by a factor below 1 does not increase earlier errors. The total error is at most 256 * 70 < 2^16 units.
 /// ∎
 ///
@@ -198,9 +200,9 @@ const fn alias_table() -> [u64; 256] {
             }
             number += 1;
         }
-        // If the lightest cell fills a column exactly, all remaining cells do, and `heaviest` equals `lightest`. The
-        // number of its words is 2^56, which the shift turns into 0. Then all words belong to the other cell, which is
-        // the same cell.
+        // If the lightest cell fills a column exactly, then all remaining cells do, and `heaviest` equals `lightest`.
+        // The shift turns its number of words, 2^56, into 0. So all words belong to the other cell, which is the same
+        // cell.
         table[lightest] = weights[lightest] << 8 | heaviest as u64;
         weights[heaviest] -= COLUMN - weights[lightest];
         placed[lightest] = true;

@@ -1,4 +1,4 @@
-//! The exponential mechanism draws one index; indices with small scores are more likely.
+//! The exponential mechanism: the draw of one index, where small scores are more likely.
 
 use rand_chacha::rand_core::Rng;
 

@@ -5,8 +5,8 @@
 //! 256, with probability proportional to exp(-j^2/512) ([`super::cells`]); one of ceil(sigma/16) positions, counted
 //! from the smallest absolute value of the cell; and a sign. No cell contains more absolute values than there are
 //! positions. The candidate is rejected if its position lies beyond the end of the cell, or if it is minus zero.
-//! Otherwise it is accepted with probability exp(-f). So every integer with an absolute value below 16 sigma is drawn
-//! with probability proportional to exp(-j^2/512) exp(-f) = exp(-y^2/(2 sigma^2)), which is the discrete Gaussian.
+//! Otherwise it is accepted with probability exp(-f). So every integer with an absolute value y below 16 sigma is drawn
+//! with probability proportional to exp(-j^2/512) exp(-f) = exp(-y^2/(2 sigma^2)), as in the discrete Gaussian.
 //!
 //! **The acceptance.** [`series`] makes a coin with probability exp(-f) from coins with probability f. A coin with
 //! probability f falls heads if two coins fall heads: one with probability (2 j + 1)/512, which takes nine random bits,
@@ -30,9 +30,9 @@ use super::{Bernoulli, BernoulliExp, cells, uniform};
 /// The largest standard deviation, for which the integers of the acceptance test fit 64 and 128 bits.
 pub const SIGMA_MAX: u64 = 1 << 50;
 
-/// The largest length of a run of heads. It limits the size of the integers. Fewer than 2^-180 of the draws reach cell
-/// 256; of these, a run of this length has probability 2^-4096, and would be accepted with probability below
-/// exp(-2^15). So the limit, which lies at 272 sigma, has no effect in practice.
+/// The largest length of a run of heads. It limits the size of the integers. A draw reaches cell 256 with a probability
+/// below 2^-180. Then a run of this length has probability 2^-4096, and a candidate after such a run is accepted with
+/// probability below exp(-2^15). So the limit, which lies at 272 sigma, has no effect in practice.
 const RUN_MAX: u64 = 1 << 12;
 
 /// The discrete Gaussian with an integer standard deviation.
@@ -74,7 +74,8 @@ impl DiscreteGaussian {
         }
     }
 
-    /// A candidate of a cell. Its position, its sign and nine random bits come from one uniform integer.
+    /// Draws a candidate in a cell, or `None` if it is rejected. Its position, its sign and nine random bits come from
+    /// one uniform integer.
     fn candidate<R: Rng + ?Sized>(&self, cell: u64, rng: &mut R) -> Option<Candidate> {
         let drawn = uniform::below(rng, self.sigma.div_ceil(16) << 10);
         let magnitude = (cell * self.sigma).div_ceil(16) + (drawn >> 10);

@@ -14,7 +14,8 @@ impl DiscreteLaplace {
         Geometric::new(p, q).map(Self)
     }
 
-    /// Draws a magnitude and a sign; minus zero is drawn again, because otherwise zero would be twice as likely.
+    /// Draws a magnitude and a sign. If the result is minus zero, it draws again, because otherwise zero would be twice
+    /// as likely.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i128 {
         loop {
             let negative = rng.next_u32() & 1 == 1;

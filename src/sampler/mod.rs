@@ -1,10 +1,10 @@
-//! Exact discrete distributions: integers only, no floating point, no libm.
+//! Exact samplers of discrete distributions, which use integers only and no floating-point numbers.
 //!
 //! The coins (Bernoulli draws), the geometric and the Laplace distribution follow Canonne, Kamath and Steinke (2020).
 //! The discrete Gaussian uses the same coins, but proposes candidates that are almost always accepted.
 //!
-//! Each file has one distribution: a constructor that checks the parameters, and a `sample` that cannot fail, generic
-//! over the generator.
+//! Each file has one distribution, with a constructor that checks the parameters and a function `sample` that cannot
+//! fail and that accepts any generator.
 
 mod bernoulli;
 mod cells;

@@ -32,12 +32,12 @@ pub fn below_wide<R: Rng + ?Sized>(rng: &mut R, bound: u128) -> u128 {
 
 /// A uniform matching of `0..n`: disjoint pairs, with one index left over if n is odd.
 ///
-/// The matching is stable: with the same randomness, a matching of `0..n + 1` has one pair more than a matching of
-/// `0..n` if n is odd, and differs in at most one pair if n is even. *Proof of stability and uniformity*, by induction.
-/// If n is odd, the new index n is paired with the index that is left over, which is uniform by induction. If n is
-/// even, the new index is left over with probability 1/(n + 1). Otherwise the new index replaces a uniformly chosen
-/// other index in its pair, and this other index is left over. So each of the n + 1 indices is left over with the same
-/// probability, the other indices are paired uniformly, and at most one pair has changed. ∎
+/// The matching is stable. With the same randomness, if n is odd, the matching of `0..n + 1` is the matching of `0..n`
+/// with one more pair. If n is even, the two matchings differ in at most one pair. *Proof of stability and uniformity*,
+/// by induction. If n is odd, the new index n is paired with the index that is left over, which is uniform by
+/// induction. If n is even, the new index is left over with probability 1/(n + 1). Otherwise the new index replaces a
+/// uniformly chosen other index in its pair, and this other index is left over. So each of the n + 1 indices is left
+/// over with the same probability, the other indices are paired uniformly, and at most one pair has changed. ∎
 pub fn matching<R: Rng + ?Sized>(rng: &mut R, n: usize) -> Vec<[usize; 2]> {
     matched(n, |bound| below(rng, bound as u64) as usize)
 }

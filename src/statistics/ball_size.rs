@@ -1,8 +1,8 @@
 //! The number of records within a radius of a point, or the sum of their weights.
 //!
 //! **Neighbors and sensitivity**: 1 if a record is added, removed or replaced. *Proof.* A record contributes 1 or 0,
-//! and its own distance alone decides which. So a contribution is at most 1, and two contributions differ by at most 1.
-//! With weights, a record contributes either 0 or its weight, which lies between 0 and 1. ∎
+//! depending on its own distance only. So a contribution is at most 1, and two contributions differ by at most 1. With
+//! weights, a record contributes either 0 or its weight, which lies between 0 and 1. ∎
 
 use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius, on_lattice};
 use crate::numeric::block::AnyBlock;

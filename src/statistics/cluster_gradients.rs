@@ -1,5 +1,5 @@
-//! For each of several centers: the number of records nearest to it, their counts in shells of the distance, and the
-//! gradient of the sum of their Huber distances. All of these are in one vector on an integer lattice.
+//! For each of several centers: the number of records nearest to the center, their counts in shells of the distance,
+//! and the gradient of the sum of their Huber distances. All these numbers form one vector on an integer lattice.
 //!
 //! **The contribution of a record x.** Let c be the center that is nearest to x (the first of several equally near
 //! centers), j the index of c, and r the distance between x and c. If r exceeds the public `reach`, the record
@@ -16,23 +16,24 @@
 //! (sqrt(4 + 2 b^2) + e) + s.
 //!
 //! *Proof.* The nearest center, the shell and g are functions of the record and of public parameters alone. The program
-//! computes them by the same operations in the same order, whatever other records are in the block. In exact arithmetic
-//! |g| <= 1, and the three parts of a contribution are orthogonal. So the contribution of one record has a squared norm
-//! of at most 1 + a^2 + b^2.
+//! computes them by the same operations in the same order for any other records in the block. In exact arithmetic |g|
+//! <= 1, and the three parts of a contribution are orthogonal. So the contribution of one record has a squared norm of
+//! at most 1 + a^2 + b^2.
 //!
 //! Let a record be replaced. If both records have the same nearest center, the counts do not move, the shells move by
 //! at most sqrt(2) b, and the gradients move by at most 2. The squared distance is then at most 4 + 2 b^2. If the two
-//! records have different nearest centers, no entry is touched by both, and the squared distance is at most 2 + 2 a^2 +
-//! 2 b^2. This is at most 4 + 2 b^2 because a <= 1. If one of the two records contributes nothing, the squared distance
-//! is at most 1 + a^2 + b^2 <= 3.
+//! records have different nearest centers, no entry of the vector gets contributions of both, and the squared distance
+//! is at most 2 + 2 a^2 + 2 b^2, which is at most 4 + 2 b^2 because a <= 1. If one of the two records contributes
+//! nothing, the squared distance is at most 1 + a^2 + b^2 <= 3.
 //!
-//! In the program, r and the coordinates of g have rounding errors. If r exceeds q, which is at least 2^-900, r has a
-//! relative error of at most (d/2 + 3) 2^-53 by the proof of [`super::gradient`]. If squares could overflow or
-//! underflow, the difference is first scaled by a power of two. If r does not exceed q, then g is shorter than 1 up to
-//! the same error. Dividing a coordinate by max(r, q) adds an error of 2^-53. So the computed g has a norm of at most
-//! 1 + (d + 6) 2^-53. Rounding g to multiples of 2^-40 moves g by at most sqrt(d) 2^-41. The two errors are at most e/2
-//! for one record and e for two records. The weights a and b are rounded down to multiples of 2^-30. Rounding the sums
-//! to the lattice changes the distance of two vectors by at most 1 in every coordinate, and by at most s in all. ∎
+//! In the program, r and the coordinates of g have rounding errors. Suppose that r exceeds q, which is at least 2^-900.
+//! Then r has a relative error of at most (d/2 + 3) 2^-53 by the proof of [`super::gradient`]. (If squares could
+//! overflow or underflow, the difference is first scaled by a power of two.) If r does not exceed q, then the length of
+//! g exceeds 1 by at most the same error. Dividing a coordinate by max(r, q) adds an error of 2^-53. So the computed g
+//! has a norm of at most 1 + (d + 6) 2^-53. Rounding g to multiples of 2^-40 moves g by at most sqrt(d) 2^-41. The two
+//! errors are at most e/2 for one record and e for two records. The weights a and b are rounded down to multiples of
+//! 2^-30. Rounding the sums to the lattice changes the distance of two vectors by at most 1 in every coordinate, and by
+//! at most s in all. ∎
 
 use super::gradient::rounder;
 use super::second_moments::{FACTOR_BITS, fixed};
@@ -53,8 +54,8 @@ pub const BITS_MAX: u32 = 40;
 /// The largest weight of counts and of shells for which the proof holds.
 pub const WEIGHT_MAX: f64 = 1.0;
 
-/// The smallest Huber radius; smaller radii are replaced by this radius. Distances above 2^-900 have no rounding error
-/// from subnormal numbers.
+/// The smallest Huber radius. It replaces smaller radii. Distances above 2^-900 have no rounding errors from subnormal
+/// numbers.
 const RADIUS_MIN: f64 = f64::from_bits((1023 - 900) << 52);
 
 /// The largest number of centers.
@@ -87,7 +88,7 @@ pub struct Weights {
 impl Weights {
     fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
         let [counts, shells] = given.floats("weights")?[..] else {
-            return Err(BadParameter("there are two weights: that of the counts and that of the shells".into()));
+            return Err(BadParameter("weights must be two numbers: the weight of the counts and the weight of the shells".into()));
         };
         Ok(Self { counts, shells })
     }
@@ -98,8 +99,8 @@ impl Weights {
 }
 
 impl ClusterGradients {
-    /// `centers` has `d` coordinates for each center, and `radii` has one number for each center. `reach` is positive;
-    /// an infinite reach includes all records.
+    /// `centers` has `d` coordinates for each center, and `radii` has one number for each center. `reach` must be
+    /// positive. If it is infinite, all records are included.
     pub fn new(
         d: usize,
         centers: &[f64],

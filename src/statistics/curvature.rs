@@ -1,9 +1,9 @@
 //! The curvature of the sum of distances at a point, smoothed at a radius.
 //!
 //! A record farther away than the radius contributes (1 - 1/d) radius/distance, and a nearer record contributes 1. The
-//! sum divided by the radius is the second derivative of the sum of distances, averaged over all directions. In this
-//! derivative, the distances of records within the radius are smoothed. [`super::second_moments`] contains the part of
-//! the Hessian that depends on the direction.
+//! sum divided by the radius is the second derivative of the sum of distances, averaged over all directions, where the
+//! distances of records within the radius are smoothed. [`super::second_moments`] contains the part of the Hessian that
+//! depends on the direction.
 //!
 //! **Neighbors and sensitivity**: 1 under both relations. *Proof.* If the distance exceeds the radius, the computed
 //! quotient radius/distance is at most 1, because division rounds correctly. The factor 1 - 1/d lies in [0, 1]. So the
@@ -24,7 +24,8 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 /// Contributions are multiples of 2^-20.
 pub const CONTRIBUTION_BITS: u32 = 20;
 
-/// The sum over records of (1 - 1/d) radius/distance beyond the radius and of 1 within the radius, in units of 2^-bits.
+/// The sum of (1 - 1/d) radius/distance over the records beyond the radius, plus the number of records within the
+/// radius, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curvature {
     theta: Vec<f64>,

@@ -4,7 +4,8 @@
 //! grid reaches from the smallest positive double to more than the largest possible distance. So one pass over the
 //! records answers every query about distances from one point.
 //!
-//! With a target f an entry is the count minus f n; [`super::target`] gives the reason.
+//! With a target f, an entry is the count minus f n, where n is the number of records; [`super::target`] gives the
+//! reason.
 //!
 //! **Neighbors and sensitivity**, for every single entry: 1 if a record is replaced, and max(f, 1 - f) if a record is
 //! added or removed. Without a target f = 0, and both numbers are 1. *Proof.* A record is in one bucket, which is a
@@ -47,8 +48,8 @@ fn quarter_octave(distance: f64) -> i64 {
     }
 }
 
-/// [`quarter_octave`] for normal doubles. For zero and for subnormal doubles the result is wrong, and its bucket lies
-/// below [`FIRST_NORMAL`].
+/// The result of [`quarter_octave`] for normal doubles. For zero and for subnormal doubles the result is wrong, and its
+/// bucket lies below [`FIRST_NORMAL`].
 #[inline(always)]
 fn normal_quarter_octave(distance: f64) -> i64 {
     const ROOTS: [f64; 4] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2, 1.681_792_830_507_429];
@@ -63,12 +64,12 @@ fn bucket(quarter_octave: i64) -> usize {
     (quarter_octave - i64::from(FIRST_QUARTER_OCTAVE)) as usize
 }
 
-/// The first index at which only normal doubles are counted. The double 2^-1022 and smaller ones have lower indices.
+/// The first index at which only normal doubles are counted. The double 2^-1022 and smaller doubles have lower indices.
 const FIRST_NORMAL: usize = (4 * -1022 + 1 - FIRST_QUARTER_OCTAVE) as usize;
 
 /// The number of counters of one bucket. They are used in turn because most records fall into few buckets, and a
-/// processor has to wait before it reads a counter that it has just written. Only [`WINDOW`] buckets around the bucket
-/// of the first record of a block have such counters.
+/// processor must wait before it reads a counter that it has just written. Only [`WINDOW`] buckets around the bucket of
+/// the first record of a block have such counters.
 const TURNS: usize = 4;
 const WINDOW: usize = 128;
 
@@ -121,8 +122,8 @@ pub struct DistanceCounts {
 }
 
 impl DistanceCounts {
-    /// A query around `theta`, which must have the dimension of the records. The target (p, k) is the share p/2^k;
-    /// (0, 0) gives plain counts.
+    /// A query around `theta`, which must have the dimension of the records. The target (p, k) is the share p/2^k. With
+    /// the target (0, 0), the entries are plain counts.
     pub fn new(theta: &[f64], bits: u32, target: (u64, u32)) -> Result<Self, BadParameter> {
         let target = Target::new(target, bits)?;
         Ok(Self { theta: theta.iter().copied().map(finite).collect(), target })

@@ -1,22 +1,22 @@
-//! The numbers of records in the cells of a grid around a public point. The grid has a few public axes, and its cells
-//! are longer the farther they lie from the point.
+//! The numbers of records in the cells of a grid around a public point. The grid has a few public axes. The farther a
+//! cell lies from the point, the longer it is.
 //!
 //! **The cell of a record x.** Let z be the vector of the inner products of x - theta with p public axes, in units of a
 //! public `scale`. The vector z is shortened to the length c(|z|), where c(r) = r for r <= 1 and c(m 2^e) = e + m for 1
 //! <= m < 2 and e >= 0. Beyond 1, the function c is a continuous, increasing and piecewise linear approximation of a
-//! logarithm. It needs no mathematical library. The cube around zero whose side has the length 2 `side` is cut into
-//! 2^level parts along each axis. A cell is given by the index of its part along each axis. The *code* of the cell is
-//! the number whose digits in base 2^level are these indices, beginning with the first axis. A record farther away from
-//! theta than `reach`, or outside of the cube, has no cell.
+//! logarithm, which can be computed without a mathematical library. The cube around zero with sides of the length 2
+//! `side` is divided into 2^level parts along each axis. The indices of these parts, one for each axis, determine a
+//! cell. The *code* of the cell is the number whose digits in base 2^level are these indices, beginning with the first
+//! axis. A record farther away from theta than `reach`, or outside of the cube, has no cell.
 //!
 //! **The vector.** One count for each code of a public, ascending list of codes. A record whose code is not listed is
 //! not counted.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits): 2^bits if a record is added or removed, and 2^bits
 //! sqrt(2), rounded up, if a record is replaced. *Proof.* The code of a record is a function of the record and of
-//! public parameters alone: the other records in the block change neither the operations nor their order. So a record
-//! contributes a unit vector or the zero vector, and two such contributions differ by at most sqrt(2). A record for
-//! which an intermediate result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
+//! public parameters alone, because other records in the block change neither the operations nor their order. So a
+//! record contributes a unit vector or the zero vector, and two such contributions differ by at most sqrt(2). A record
+//! for which an intermediate result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
 
 use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius, on_lattice};
 use crate::numeric::block::Block;
@@ -62,8 +62,8 @@ pub struct GridCells {
 }
 
 impl GridCells {
-    /// There is at least one axis, and every axis has as many coordinates as theta. Scale, reach and side must be
-    /// positive and finite. The codes must ascend, and there are at most [`CELLS_MAX`] of them.
+    /// There must be at least one axis, and every axis must have as many coordinates as theta. Scale, reach and side
+    /// must be positive and finite. The codes must ascend, and there may be at most [`CELLS_MAX`] codes.
     pub fn new(grid: Grid, codes: Vec<u64>, bits: u32) -> Result<Self, BadParameter> {
         let d = grid.theta.len().max(1);
         let axes = grid.axes.len() / d;
@@ -75,7 +75,7 @@ impl GridCells {
         }
         if codes.len() > CELLS_MAX || !codes.is_sorted_by(|a, b| a < b) {
             return Err(BadParameter(format!(
-                "codes must ascend without repetition, and there may be at most {CELLS_MAX} of them"
+                "codes must ascend without repetition, and there may be at most {CELLS_MAX} codes"
             )));
         }
         let (scale, reach, side) =

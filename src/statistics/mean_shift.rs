@@ -3,11 +3,11 @@
 //! The sum is computed like [`super::gradient`]: a record contributes a vector of norm at most 1, rounded to multiples
 //! of 2^-bits.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units): those of [`super::gradient`]. *Proof.* A record contributes only
-//! if its computed distance is at most the radius. So its difference from theta has a norm of at most radius * (1 +
-//! (d/2 + 2) 2^-53), by the error bound in [`super::gradient`]. The reciprocal of the radius and the product add 2^-53
-//! each, and rounding to the lattice adds sqrt(d)/2 units. In all, a contribution is not longer than the contribution
-//! of a record to the gradient. ∎
+//! **Neighbors and sensitivity** (L2, lattice units): the same as for [`super::gradient`]. *Proof.* A record
+//! contributes only if its computed distance is at most the radius. So its difference from theta has a norm of at most
+//! radius * (1 + (d/2 + 2) 2^-53), by the error bound in [`super::gradient`]. The reciprocal of the radius and the
+//! product add 2^-53 each, and rounding to the lattice adds sqrt(d)/2 units. In all, a contribution is not longer than
+//! the contribution of a record to the gradient. ∎
 
 use super::gradient::{BITS_MAX, Gradient};
 use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits};

@@ -1,9 +1,9 @@
 //! The statistics that can be queried: exact integers, with the proof of their sensitivity beside the kernel.
 //!
-//! A statistic is a query with public parameters. Its file contains the kernel, the contribution of a record, and the
-//! proof of how far the answer moves under either neighbor relation, including rounding. When a query is created,
-//! [`crate::numeric::float_scale::finite`] maps the coordinates of its points to finite doubles. So a kernel never sees
-//! NaN or infinity, and the bounds hold for any point that a mechanism computes.
+//! A statistic is a query with public parameters. Its file contains the kernel and the contribution of a record. It
+//! also proves by how much the answer can change under either neighbor relation, including rounding. When a query is
+//! created, [`crate::numeric::float_scale::finite`] maps the coordinates of its points to finite doubles. So a kernel
+//! never sees NaN or infinity, and the bounds hold for any point that a mechanism computes.
 
 pub mod parameters;
 pub mod second_moments;
@@ -38,7 +38,7 @@ pub trait Statistic: Any + Send + Sync {
         true
     }
 
-    /// How far the answer can move between neighboring data sets.
+    /// The largest change of the answer between neighboring data sets.
     fn sensitivity(&self) -> Sensitivity;
 
     /// The public parameters. The trace of a run stores them, and another process that holds records rebuilds the query
@@ -53,16 +53,16 @@ pub trait Statistic: Any + Send + Sync {
         }
     }
 
-    /// The hidden randomness that decides which weighted records are kept. It is used only if the query is not a sum
-    /// over records; the query is then answered for the kept records. `None` means that there is no proof for weighted
-    /// records, so the answer has no bound.
+    /// The hidden randomness that decides which weighted records are kept. A query that is not a sum over records is
+    /// answered for the kept records only. `None` means that there is no proof for weighted records, so the answer has
+    /// no bound.
     fn coins(&self) -> Option<&Stream> {
         None
     }
 
     /// The exact answer for any number of records. Statistics implement this function, but callers use
-    /// [`Issued::answer`], which also stores what is needed to add answers of shards. A sum over weighted records is in units of 2^-20 of the
-    /// lattice.
+    /// [`Issued::answer`], which also stores the information for adding answers of shards. A sum over weighted records
+    /// is in units of 2^-20 of the lattice.
     ///
     /// # Panics
     ///
@@ -99,8 +99,8 @@ impl Issued {
         self.identity
     }
 
-    /// The exact answer for any number of records. The answer stores which query and which records it belongs to, so
-    /// that only answers of one query about different records can be added. If records have weights, the answer is the
+    /// The exact answer for any number of records. The answer stores its query and its set of records, so that only
+    /// answers to the same query about different records can be added. If records have weights, the answer is the
     /// weighted sum, with the sensitivity of the weighted sum. If a record could not be read, the result is an error.
     ///
     /// # Panics
@@ -139,7 +139,7 @@ pub trait Kind: Statistic + Sized {
     /// The name, as plans and audit records show it.
     const NAME: &'static str;
 
-    /// Whether the statistic is a sum over records that is released with noise. Then the contribution of a record is
+    /// Whether the statistic is a sum over records that is released with noise. If so, the contribution of a record is
     /// multiplied by its weight.
     const SUM: bool = true;
 
@@ -185,7 +185,7 @@ macro_rules! statistics {
     ($($module:ident :: $kind:ident,)*) => {
         $(pub mod $module;)*
 
-        /// The names of all statistics, each with whether it is a [`Kind::SUM`].
+        /// The names of all statistics. For each name, the flag is its [`Kind::SUM`].
         pub const KINDS: &[(&str, bool)] = &[$(($module::$kind::NAME, $module::$kind::SUM),)*];
 
         /// The query with this name and these parameters.
@@ -205,7 +205,7 @@ macro_rules! statistics {
                 _ => return Err(unknown(name)),
             };
             if weighted && !sum {
-                return Err(BadParameter(format!("{name} is not a sum in which weights are factors")));
+                return Err(BadParameter(format!("{name} is not a sum over records, so there is no bound for weighted records")));
             }
             let rounding = bound.form.rounding(bound.values);
             let sensitivity = if weighted { bound.sensitivity.weighted(rounding) } else { bound.sensitivity };
@@ -245,7 +245,7 @@ fn unknown(name: &str) -> BadParameter {
     BadParameter(format!("there is no statistic {name:?}"))
 }
 
-/// An error: the public parameters are invalid.
+/// The error that the public parameters are invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadParameter(pub String);
 
@@ -257,7 +257,7 @@ impl fmt::Display for BadParameter {
 
 impl std::error::Error for BadParameter {}
 
-/// Checks that a lattice of multiples of 2^-bits is no finer than the finest.
+/// Checks that a lattice of multiples of 2^-bits is not finer than the finest lattice.
 fn checked_bits(bits: u32, finest: u32) -> Result<u32, BadParameter> {
     if bits <= finest {
         return Ok(bits);

@@ -1,11 +1,12 @@
 //! Differences of the objective between candidates, on an integer lattice: the scores of a private selection.
 //!
 //! The objective F is the sum of distances. One record can change F by its distance, which may be arbitrarily large.
-//! The selection needs only the differences F(theta_i) - F(theta_0), to which a record contributes a_i = |theta_i -
-//! x| - |theta_0 - x|. For a far record, subtracting two computed distances would lose all digits, and the bound below
-//! would not hold. So a_i is computed without cancellation as <theta_i - theta_0, p + q>/(|p| + |q|) with p = theta_i -
-//! x and q = theta_0 - x. Each a_i is then rounded to a multiple of the unit and summed as an integer. The sums do not
-//! depend on the number of threads, the division into blocks or the instruction set.
+//! The selection needs only the differences F(theta_i) - F(theta_0), to which a record contributes a_i = |theta_i - x|
+//! - |theta_0 - x|. For a far record, the difference of two computed distances would have no correct digits, and the
+//!   bound below would not hold. So a_i is computed without cancellation as <theta_i - theta_0, p + q>/(|p| + |q|) with
+//!   p = theta_i - x and q = theta_0 - x. Each a_i is then rounded to a multiple of the unit, and these multiples are
+//!   summed as integers. The sums do not depend on the number of threads, the division into blocks or the instruction
+//!   set.
 //!
 //! **Neighbors and range**: replacing a record moves the difference of any two scores by at most `range` units, and
 //! adding or removing a record moves the difference by at most half as much. *Proof.* By the triangle inequality |a_i -
@@ -13,14 +14,14 @@
 //!
 //! The error in floating point, with e = 2^-53 and to first order, has these parts. The coordinates of theta_i -
 //! theta_0, p and q have a relative error of e. So p and q contribute e (|p| + |q|) to the error of p + q, and the
-//! addition contributes the same again: 2 e (|p| + |q|) in all. Sums over coordinates run through eight lanes and a
-//! tree of additions, which is ceil(d/8) + 3 additions deep. So the products and sums of the inner product add an error
-//! of (ceil(d/8) + 4) e |theta_i - theta_0| (|p| + |q|). The divisor |p| + |q| has a relative error of (ceil(d/8)/2 +
-//! 5) e. The errors of a_i, in units of e D, are 1 for theta_i - theta_0, 2 for p + q, ceil(d/8) + 4 for the inner
-//! product, ceil(d/8)/2 + 5 for the divisor and 1 for the division. Their sum is at most d + 14, and (d + 16) e D
-//! leaves room for the higher orders. Clamping a_i to an upper bound of |theta_i - theta_0| only moves a_i towards its
-//! exact value. Scaling by a power of two is exact except for underflow, which changes |p| + |q| by a relative error
-//! below 2^-100. Rounding to the unit adds half a unit.
+//! addition contributes as much again, so that the error is 2 e (|p| + |q|) in all. Sums over coordinates run through
+//! eight lanes and a tree of additions, which is ceil(d/8) + 3 additions deep. So the products and sums of the inner
+//! product add an error of (ceil(d/8) + 4) e |theta_i - theta_0| (|p| + |q|). The divisor |p| + |q| has a relative
+//! error of (ceil(d/8)/2 + 5) e. The errors of a_i, in units of e D, are 1 for theta_i - theta_0, 2 for p + q,
+//! ceil(d/8) + 4 for the inner product, ceil(d/8)/2 + 5 for the divisor and 1 for the division. Their sum is at most
+//! d + 14. The bound (d + 16) e D includes the higher orders. Clamping a_i to an upper bound of |theta_i - theta_0|
+//! only moves a_i towards its exact value. Scaling by a power of two is exact except for underflow, which changes |p| +
+//! |q| by a relative error below 2^-100. Rounding to the unit adds half a unit.
 //!
 //! So the contributions of one record to two scores differ by at most D + unit + 2 (d + 16) e D, and adding or removing
 //! the record moves the difference of the scores by at most this number. Replacing a record removes one such
@@ -115,7 +116,7 @@ impl Statistic for ObjectiveDifferences {
         Sensitivity::new(self.range() as f64, self.range().div_ceil(2) as f64)
     }
 
-    /// 0 if all candidates are the same point.
+    /// The exponent is 0 if all candidates are the same point.
     fn exponent(&self) -> i32 {
         if self.diameter == 0.0 {
             return 0;
@@ -147,7 +148,7 @@ impl Kind for ObjectiveDifferences {
     fn read(given: &mut Arguments) -> Result<Self, BadParameter> {
         let (candidates, d) = (given.floats("candidates")?, given.size("d")?.max(1));
         if !candidates.len().is_multiple_of(d) {
-            return Err(BadParameter(format!("{} numbers make no candidates in {d} dimensions", candidates.len())));
+            return Err(BadParameter(format!("{} numbers do not describe candidates in {d} dimensions", candidates.len())));
         }
         Self::new(DMatrixView::from_slice(&candidates, d, candidates.len() / d))
     }

@@ -1,23 +1,23 @@
-//! Pair counts: how many of some random disjoint pairs of records lie within each radius.
+//! Pair counts: for each radius, the number of random disjoint pairs of records whose distance is at most the radius.
 //!
-//! Q(nu) is the number of pairs within nu of each other, summed over several independent random pairings of the records
-//! (with an odd number, the last record stays alone). A pair is counted from the first radius that is at least its
-//! computed distance, which is a symmetric function of the two records alone. A pass takes time linear in the number of
-//! records, while [`super::ball_counts`] compares every pair.
+//! Q(nu) is the number of pairs with a distance of at most nu, summed over several independent random pairings of the
+//! records. (If the number of records is odd, one record of each pairing stays alone.) A pair is counted from the first
+//! radius that is at least its computed distance, which is a symmetric function of the two records alone. A pass takes
+//! time linear in the number of records, while [`super::ball_counts`] compares every pair.
 //!
 //! Pairings are hidden randomness, which [`Stream`] describes. The bound below holds if the pairings of the two data
-//! sets are coupled. This is enough because nothing reveals which pairing was used.
+//! sets are coupled. This is enough because no output reveals which pairing was used.
 //!
-//! With a target f an entry is the count minus f times the number of pairs; [`super::target`] gives the reason.
+//! With a target f, an entry is the count minus f times the number of pairs; [`super::target`] gives the reason.
 //!
 //! **Neighbors and sensitivity**, for every single entry, with k pairings: k under both relations. *Proof.* If a record
 //! is replaced, both data sets have the same pairings, and the record is in at most one pair of each pairing. Now let a
 //! record be added as the last of n + 1 records. A pairing is a [`matching`]. With the same randomness, the matching of
 //! n + 1 records has one pair more if n is odd, and differs in at most one pair if n is even. In either case a count
-//! moves by at most 1. With a target f, an additional pair moves an entry by max(f, 1 - f), but a changed pair still
-//! moves it by 1, so a target does not reduce the sensitivity. Every pairing has its own randomness, so the choices for
-//! the new record in one pairing do not change the other pairings. The distribution of a pairing does not depend on the
-//! order of the records, so the new record may be in any row. ∎
+//! moves by at most 1. With a target f, an additional pair moves an entry by at most max(f, 1 - f), but a changed pair
+//! can still move the entry by 1. So a target does not reduce the sensitivity. Every pairing has its own randomness, so
+//! the choices for the new record in one pairing do not change the other pairings. The distribution of a pairing does
+//! not depend on the order of the records, so the new record may be in any row. ∎
 //!
 //! Weighted records are first kept or dropped by their own hidden coins, with the probability given by their weights,
 //! and the kept records are paired. *Claim:* both bounds are k. *Proof.* Let the other records have the same coins in
@@ -85,8 +85,8 @@ impl Kernel for Pairs<'_> {
     }
 }
 
-/// For each radius, the number of pairs within it, summed over random pairings, minus the target's share of all pairs, in
-/// units of 2^-bits.
+/// For each radius, the number of pairs within the radius, summed over random pairings, minus the target's share of all
+/// pairs, in units of 2^-bits.
 pub struct PairCounts {
     radii: Vec<f64>,
     pairings: usize,
@@ -96,7 +96,7 @@ pub struct PairCounts {
 
 impl PairCounts {
     /// Radii must be finite, not negative and ascending, and there must be fewer than 2^24 pairings. The target (p, k)
-    /// is the share p/2^k; (0, 0) gives plain counts.
+    /// is the share p/2^k. With the target (0, 0), the entries are plain counts.
     pub fn new(
         radii: Vec<f64>,
         pairings: usize,
@@ -136,7 +136,7 @@ impl Statistic for PairCounts {
         Self::bound(self.pairings, self.target.bits())
     }
 
-    /// The public parameters do not contain the pairings, because these are hidden.
+    /// The public parameters do not contain the pairings, because the pairings are hidden.
     fn parameters(&self) -> Parameters {
         Parameters::of([
             ("radii", self.radii.as_slice().into()),
@@ -180,7 +180,7 @@ impl Kind for PairCounts {
     }
 }
 
-/// For each radius, the number of the pairs that lie within it.
+/// For each radius, the number of the pairs that lie within the radius.
 fn counts(
     points: DMatrixView<'_, f64>,
     pairs: &[[usize; 2]],

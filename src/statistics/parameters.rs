@@ -66,7 +66,7 @@ impl Parameters {
         Self(values.into_iter().map(|(name, value)| (Cow::Owned(name), value)).collect())
     }
 
-    /// The number of numbers in all parameters.
+    /// How many numbers all parameters contain together.
     pub fn size(&self) -> usize {
         let size = |(_, value): (&str, &Value)| match value {
             Value::Float(_) | Value::Number(_) => 1,
@@ -83,8 +83,8 @@ impl Parameters {
     }
 }
 
-/// The input for creating a query or a bound: parameters, which are taken out one by one, and hidden randomness if it
-/// is needed.
+/// The input for creating a query or a bound: parameters, which are taken out one by one, and hidden randomness if the
+/// query needs it.
 pub struct Arguments {
     parameters: Parameters,
     stream: Option<Stream>,
@@ -133,7 +133,8 @@ impl Arguments {
         }
     }
 
-    /// Takes the bits of a lattice, or another small number. A larger number becomes a number that every check refuses.
+    /// Takes the bits of a lattice, or another small number. A number that is too large becomes a number that every
+    /// check refuses.
     pub(super) fn small(&mut self, name: &str) -> Result<u32, BadParameter> {
         Ok(u32::try_from(self.size(name)?).unwrap_or(u32::MAX))
     }

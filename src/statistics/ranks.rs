@@ -3,9 +3,10 @@
 //! Centered ranks are the ranks minus half the number of records, so that a median has a centered rank of about 0.
 //!
 //! **Neighbors and sensitivity** (L2): sqrt(d) under both relations, and sqrt(d)/2 for centered ranks if a record is
-//! added or removed. *Proof.* A record adds 0 or 1 to the count of every coordinate, and -1/2 or 1/2 to a centered
-//! count, so its contribution has a norm of at most sqrt(d), or sqrt(d)/2. The difference of two contributions is at
-//! most 1 in every coordinate and has a norm of at most sqrt(d). ∎
+//! added or removed. *Proof.* A record adds 0 or 1 to the count of every coordinate, so its contribution has a norm of
+//! at most sqrt(d). It adds -1/2 or 1/2 to every centered count, so its contribution to centered ranks has a norm of at
+//! most sqrt(d)/2. The difference of two contributions is at most 1 in every coordinate and has a norm of at most
+//! sqrt(d). ∎
 
 use super::target::Target;
 use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic};
@@ -15,8 +16,8 @@ use crate::release::sensitivity::Sensitivity;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// For every coordinate, the number of records x with x_j <= threshold_j, in units of 2^-bits, minus half of all records if
-/// centered.
+/// For every coordinate j, the number of records x with x_j <= threshold_j, in units of 2^-bits. Half of the number of
+/// records is subtracted if the ranks are centered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranks {
     thresholds: Vec<f64>,

@@ -4,12 +4,12 @@
 //! distances. With a positive threshold C a record contributes its unit vector times min(1, |x - center|/C), and the
 //! sum is the descent direction of a sum of Huber losses. Every contribution has a norm of at most 1, for any record.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units): those of [`super::gradient`]. *Proof.* Let s be the computed sum
-//! of squares of the difference x - center, added up in segments of [`SEGMENT`] coordinates. The relative error of s is
-//! at most (d + 2) 2^-53 for any order of the additions. The difference is divided by max(sqrt(s), C) and multiplied by
-//! a weight of at most 1. So the norm has the same error as in [`super::gradient`]. The product with the weight adds
-//! 2^-53, and the bound of the gradient has room for this. If sqrt(s) < C, the computed vector is shorter than the
-//! difference divided by sqrt(s).
+//! **Neighbors and sensitivity** (L2, lattice units): the same as for [`super::gradient`]. *Proof.* Let s be the
+//! computed sum of squares of the difference x - center, added up in segments of [`SEGMENT`] coordinates. The relative
+//! error of s is at most (d + 2) 2^-53 for any order of the additions. The difference is divided by max(sqrt(s), C) and
+//! multiplied by a weight of at most 1. So the norm has the same error as in [`super::gradient`]. The product with the
+//! weight adds 2^-53, and the bound of the gradient has room for this. If sqrt(s) < C, the computed vector is shorter
+//! than the difference divided by sqrt(s).
 //!
 //! If s < 2^-960 and C > 0, the norm of the difference is below 2^-479, which is less than C 2^-179, because C is at
 //! least 2^-300. In the other cases with s outside of [2^-960, 2^960], the differences are first scaled by a power of
@@ -18,15 +18,15 @@
 //!
 //! Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added or removed moves the sum by at most
 //! 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2. A record that is replaced, together with its weight, moves the sum by at
-//! most twice as much. A record with a coordinate that is not finite contributes zero; whether this is the case depends
-//! on the record alone. ∎
+//! most twice as much. A record with a coordinate that is not finite contributes zero, and only the record itself
+//! decides whether this is so. ∎
 //!
-//! [`Accumulator`] adds up records that arrive one by one, in the memory of the sum. *Claim.* The accumulator has the
-//! same sensitivity. *Proof.* The accumulator adds the same contributions as 64-bit integers. As soon as there are so
-//! many records that a sum could overflow, it uses [`i64::saturating_add`]. Saturating addition of a fixed number is a
-//! contraction: it does not increase the difference of two sums. So two sequences that differ in one record have sums
-//! that differ by at most the contributions of this record. Up to 2^(61 - bits) records nothing saturates, and the sum
-//! is exact and does not depend on the order. ∎
+//! [`Accumulator`] adds up records that arrive one by one, and needs memory only for the sum. *Claim.* The accumulator
+//! has the same sensitivity. *Proof.* The accumulator adds the same contributions as 64-bit integers. As soon as there
+//! are so many records that a sum could overflow, it uses [`i64::saturating_add`]. Saturating addition of a fixed
+//! number is a contraction: it does not increase the difference of two sums. So two sequences that differ in one record
+//! have sums that differ by at most the contributions of this record. Up to 2^(61 - bits) records nothing saturates,
+//! and the sum is exact and does not depend on the order. ∎
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ use crate::runtime::weighting::WEIGHT_BITS;
 /// The number of coordinates that are processed together. Their differences from the center fit the first-level cache.
 const SEGMENT: usize = 1 << 11;
 
-/// The number of coordinates from which on several threads share the segments of one record.
+/// If a record has at least this number of coordinates, several threads share its segments.
 const PARALLEL: usize = 1 << 16;
 
 /// Positive thresholds must lie between 2^-300 and 2^300, so that their squares neither underflow nor overflow.
@@ -201,8 +201,8 @@ fn load(record: &Pieces<'_>, center: &Center, range: &Range<usize>, target: &mut
 /// Computes the sum of squares of a segment of the differences, and an upper bound of the squares.
 struct Squares<'a>(&'a Pieces<'a>, &'a Center, Range<usize>);
 
-/// The number of groups of eight lanes. Several groups are used because an addition has to wait for the previous
-/// addition to the same register.
+/// The number of groups of eight lanes. Several groups are used because an addition must wait for the previous addition
+/// to the same register.
 const GROUPS: usize = 4;
 const LANES: usize = 8 * GROUPS;
 
@@ -233,7 +233,7 @@ fn add_squares<X: Copy + Default, C: Copy + Default>(
         add(x, c);
     }
     if !x_rest.is_empty() {
-        // The rest is padded with zeros in both arrays, so the padding adds nothing.
+        // The last coordinates are padded with zeros in both arrays, and the padding adds nothing.
         let (mut x, mut c) = ([X::default(); LANES], [C::default(); LANES]);
         x[..x_rest.len()].copy_from_slice(x_rest);
         c[..c_rest.len()].copy_from_slice(c_rest);
@@ -458,7 +458,7 @@ impl RobustStep {
     }
 }
 
-/// The factor of a record, and a bound on the units that it adds to a coordinate.
+/// The factor of a record, and a bound on the units that the record adds to a coordinate.
 struct Measured {
     factor: f64,
     most: u64,
@@ -528,8 +528,8 @@ impl Kind for RobustStep {
     }
 }
 
-/// A record that adds more units than this to a coordinate is added to the total directly. In few dimensions most
-/// records do.
+/// A record that may add more units than this to a coordinate is added to the total directly. In few dimensions this is
+/// the case for most records.
 const PENDING_MOST: u64 = 1 << 28;
 
 /// Adds the pending sum to the total.
@@ -555,12 +555,12 @@ pub struct Accumulator {
     step: RobustStep,
     /// The sum, or `None` after it was taken.
     total: Option<Vec<i64>>,
-    /// A 32-bit sum that is still to be added to the total. It has half the memory of the total, which saves time for
-    /// every record.
+    /// A 32-bit sum of records that have not been added to the total yet. It has half of the size of the total, so
+    /// adding a record takes less time.
     pending: Vec<i32>,
     /// The largest number of units that a coordinate of `pending` can have.
     pending_most: u64,
-    /// The contribution of a record while the sum may saturate.
+    /// The contribution of one record. It is needed only while the sum may saturate.
     scratch: Vec<i64>,
     records: u64,
     /// The sum of the weights, in units of 2^-20.
@@ -589,8 +589,8 @@ impl Accumulator {
         self.step.center.d()
     }
 
-    /// Adds a record with a weight in units of 2^-20. Returns false if a coordinate is not finite; such a record adds
-    /// nothing and is not counted.
+    /// Adds a record with a weight in units of 2^-20. If a coordinate is not finite, the function returns false, adds
+    /// nothing and does not count the record.
     pub fn add(&mut self, record: &Pieces<'_>, weight: u32) -> Result<bool, NotAdded> {
         let total = self.total.as_mut().ok_or(NotAdded::Closed)?;
         if record.d() != total.len() {
@@ -652,7 +652,8 @@ impl Accumulator {
 
     /// Takes the sum out of the accumulator. Returns `None` if it was already taken.
     pub fn sum(&mut self) -> Option<Exact> {
-        // The parameters do not contain the center, because it is as long as the sum and the caller knows it.
+        // The parameters do not contain the center, because it has as many coordinates as the sum, and the caller knows
+        // it.
         let parameters = Parameters::of([("threshold", self.step.threshold.into()), ("bits", self.step.bits.into())]);
         let mut total = self.total.take()?;
         flush(&mut total, &mut self.pending, &mut self.pending_most);

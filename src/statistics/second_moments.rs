@@ -1,10 +1,10 @@
 //! Second moments of the directions to a point: sums over records of v v^T, where v is an integer vector along the
-//! direction. They are the kernel of several statistics, such as [`super::hessian`] and [`super::directions`].
+//! direction. Several statistics use this kernel, such as [`super::hessian`] and [`super::directions`].
 //!
 //! Let r be the distance between a record and theta, and u the unit vector between them. Then v is sqrt(w) u 2^b,
-//! rounded to the nearest integers, with b = [`vector_bits`]. The weight w depends on the query. A query may have a
-//! radius, as that of [`super::hessian`] has. Without a radius, w = 1. With a radius, w = radius/r for r > radius, and
-//! w = 0 otherwise. A record at theta has no direction, so its v is zero. With a radius, the same loop also adds up the
+//! rounded to the nearest integers, with b = [`vector_bits`]. The weight w depends on the query. If the query has no
+//! radius, w = 1. If the query has a radius, as in [`super::hessian`], w = radius/r for r > radius, and w = 0
+//! otherwise. A record at theta has no direction, so its v is zero. With a radius, the same loop also adds up the
 //! contribution of each record to [`super::curvature`]. The total equals the sum of [`super::curvature`], apart from
 //! the rounding of distances below 1e-290 and above 1e290.
 //!
@@ -12,21 +12,21 @@
 //! Cauchy-Schwarz inequality, this sum is at most the square root of the product of the two sums of squares over the
 //! block. If this bound is at most 2^24, all partial sums are integers that singles hold exactly, in any order of the
 //! additions. If the bound is larger, doubles are used. They hold all partial sums exactly, because in a block of at
-//! most 2^12 records these sums are at most 2^53. Instructions for singles take half of the time. They are used for
-//! those pairs of panels (groups of coordinates) in which the bound is at most 2^24 for every pair of coordinates. So
-//! singles and doubles give the same integers.
+//! most 2^12 records these sums are at most 2^53. Singles are faster, because their instructions take half of the time.
+//! They are used for a pair of panels (groups of coordinates) if the bound is at most 2^24 for every pair of
+//! coordinates in the panels. So singles and doubles give the same integers.
 //!
-//! **Lemma.** Let t = sqrt(d) 2^-(b + 1), at most 2^-6. Let w be computed from the computed distance. Then |v| 2^-b <=
-//! sqrt(w) (1 + (d + 20) 2^-54) + t. Without a radius, v 2^-b is at most t (1 + 2^-20) away from u. *Proof.* By the
-//! error bounds of [`super::gradient`], the computed difference divided by the computed distance has a norm of 1, up to
-//! (d/2 + 3) 2^-53 and higher orders.
+//! **Lemma.** Let t = sqrt(d) 2^-(b + 1), which is at most 2^-6, and let w be computed from the computed distance. Then
+//! |v| 2^-b <= sqrt(w) (1 + (d + 20) 2^-54) + t. Without a radius, v 2^-b is at most t (1 + 2^-20) away from u.
+//! *Proof.* By the error bounds of [`super::gradient`], the computed difference divided by the computed distance has a
+//! norm of 1, up to (d/2 + 3) 2^-53 and higher orders.
 //!
 //! With a radius, let q be the computed quotient radius/r. If r > radius, q is at most 1, because division rounds
-//! correctly. The difference is multiplied by sqrt(q) and by q 2^b/radius. In units of 2^-53, the errors of the product
-//! sqrt(q) q 2^b/radius times the difference are at most 3/2 for q, which occurs to the power 3/2; 1 for the square
+//! correctly. The difference is multiplied by sqrt(q) and by q 2^b/radius. The product sqrt(q) q 2^b/radius times the
+//! difference has these errors, in units of 2^-53: at most 3/2 for q, which occurs to the power 3/2; 1 for the square
 //! root; 1 for the quotient 2^b/radius; and 3 for three multiplications. Their sum is 13/2. Together with the error of
-//! the difference, the total is at most (d/2 + 10) 2^-53. If the radius is below [`TINY`], this constant replaces the
-//! radius in 2^b/radius. In this case, and also if q is subnormal or zero, q is below 2^-42 and v is zero.
+//! the difference, the total is at most (d/2 + 10) 2^-53. If the radius is below [`TINY`], the quotient 2^b/[`TINY`] is
+//! used instead of 2^b/radius. In this case, and also if q is subnormal or zero, q is below 2^-42 and v is zero.
 //!
 //! Rounding to the nearest integer moves each coordinate by at most 1/2, and the vector by at most sqrt(d)/2 = t 2^b.
 //! This gives the first bound. Without a radius, the error before rounding is (d/2 + 4) 2^-53, which is less than t
@@ -52,13 +52,13 @@ const VECTOR_BITS_FEW: u32 = 20;
 /// coordinate is 2^11/sqrt(d) units of 2^-11, and rounding moves a unit vector by at most 1.6 % for d <= 4000.
 const VECTOR_BITS_MANY: u32 = 11;
 
-/// The finest lattice of products; finer lattices would contain no more information.
+/// The finest lattice of products. A finer lattice would contain no more information.
 pub const PRODUCT_BITS: u32 = 2 * VECTOR_BITS_FEW;
 
 /// Adding this constant to x rounds x to the nearest integer. The low bits of the sum hold this integer.
 const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// Singles hold all integers up to this one.
+/// Singles hold all integers up to this number.
 const SINGLE_MAX: f64 = (1u64 << 24) as f64;
 
 /// Products are multiplied by integers in units of 2^-30, so that factors such as sqrt(2) are nearly exact.
@@ -67,7 +67,7 @@ pub(super) const FACTOR_BITS: u32 = 30;
 /// The largest dimension for which the lemma holds with these constants.
 pub const DIMENSION_MAX: usize = 4000;
 
-/// The number of records in a block in many dimensions: vectors of 768 coordinates then fit a second-level cache.
+/// The number of records in a block in many dimensions. So many vectors of 768 coordinates fit a second-level cache.
 const BLOCK: usize = 1 << 8;
 
 /// Below this dimension, blocks have half as many records. The coordinates of a unit vector are larger in few
@@ -77,7 +77,7 @@ const FEWER: usize = 1 << 7;
 /// The largest number of records in a block in few dimensions. The sums of their products are exact.
 const BLOCK_FEW: usize = 1 << 12;
 
-/// The number of coordinates in a panel: sixteen singles are a cache line, and one wide register.
+/// The number of coordinates in a panel. Sixteen singles fill a cache line, and a wide register.
 const COLUMNS: usize = 16;
 
 /// In few dimensions, a tile is a square of 2 x 2 pairs of coordinates, for [`LANES`] records side by side. The sums of
@@ -88,16 +88,16 @@ const LANES: usize = 8;
 /// Tiles that cover the upper triangle of [`FEW`] coordinates.
 const TILES: usize = FEW / TILE * (FEW / TILE + 1) / 2;
 
-/// Distances at which the result of [`factor`] and its product with a difference neither overflow nor underflow without
-/// a radius. With a radius they may underflow, and v is then zero, as the lemma states.
+/// The distances at which, without a radius, the result of [`factor`] and its product with a difference neither
+/// overflow nor underflow. With a radius they may underflow, and then v is zero, as the lemma states.
 const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::from_bits((1023 + 480) << 52);
 
-/// This radius replaces smaller ones in the quotient 2^b/radius, which would otherwise be infinite, and infinity times
-/// a weight of zero is NaN. The result does not change: with such a radius, all weights at usual distances are below
-/// 2^-520, and all vectors are zero.
+/// This radius replaces smaller radii in the quotient 2^b/radius. Otherwise the quotient could be infinite, and
+/// infinity times a weight of zero is NaN. The replacement does not change the result, because with such a radius all
+/// weights at usual distances are below 2^-520, and all vectors are zero.
 const TINY: f64 = f64::from_bits((1023 - 1000) << 52);
 
-/// Binary places of the coordinates of a record's vector.
+/// The number of binary places of the coordinates of a record's vector.
 pub(super) fn vector_bits(d: usize) -> u32 {
     if d <= FEW { VECTOR_BITS_FEW } else { VECTOR_BITS_MANY }
 }
@@ -118,13 +118,13 @@ pub(super) fn records_per_block(n: usize, d: usize) -> usize {
     }
 }
 
-/// The work for one record, in coordinates, for the progress callback ([`Pulse`](crate::runtime::pulse::Pulse)). About
-/// 64 products are added in the time that other statistics need for one coordinate.
+/// The work for one record, for the progress callback ([`Pulse`](crate::runtime::pulse::Pulse)). The unit is the time
+/// in which other statistics process one coordinate. About 64 products are added in this time.
 pub(super) fn coordinates(d: usize) -> usize {
     d * d.div_ceil(128).max(1)
 }
 
-/// Entries of the upper triangle.
+/// The number of entries of the upper triangle.
 pub(super) fn entries(d: usize) -> usize {
     d * (d + 1) / 2
 }
@@ -454,7 +454,7 @@ fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>
     let mut sums = [[[T::default(); COLUMNS]; PANELS]; ROWS];
     for (these, those) in these.iter().zip(those) {
         let rows = &these[panel].0.as_chunks::<ROWS>().0[part];
-        // Indices instead of iterators, because the sums then stay in registers.
+        // The loop uses indices and not iterators, because then the sums stay in registers.
         for k in 0..PANELS {
             for i in 0..ROWS {
                 sums[i][k] = add_products::<FUSED, T>(rows[i], &those[k].0, sums[i][k]);
@@ -514,7 +514,7 @@ fn widened<const PANELS: usize>(pieces: &[Piece<f32>; PANELS]) -> [Piece<f64>; P
 
 /// The integer vectors of the records of a block, in groups of PANELS panels of sixteen coordinates, padded with zeros.
 /// A group contains all records, one after the other, so that products read memory in order. The second value is the
-/// sum of the contributions to the curvature. Singles hold the integers exactly, because these are at most 2^20.
+/// sum of the contributions to the curvature. Singles hold the integers exactly, because the integers are at most 2^20.
 #[inline(always)]
 fn vectors<'a, const PANELS: usize, T: Coordinate>(
     block: Block<'a, T>,
@@ -570,8 +570,8 @@ fn factor(distance: f64, radius: Option<f64>, one: f64) -> f64 {
     }
 }
 
-/// The contribution to the curvature of a record at this distance, in units of 2^-20. A record is within the radius
-/// here exactly if [`factor`] treats it as within the radius.
+/// The contribution of a record at this distance to the curvature, in units of 2^-20. The function and [`factor`] treat
+/// the same records as within the radius.
 #[inline(always)]
 fn curvature_at(distance: f64, radius: Option<f64>, d: usize) -> i64 {
     radius.map_or(0, |radius| contribution(distance, radius, d))
@@ -583,8 +583,8 @@ fn curvature_at(distance: f64, radius: Option<f64>, d: usize) -> i64 {
 fn unusual(mut difference: Vec<f64>, radius: Option<f64>) -> (Vec<f64>, i64) {
     let d = difference.len();
     let Some(power) = rescale(&mut difference) else { return (difference, curvature_at(0.0, radius, d)) };
-    // If the scaled radius is infinite, the radius is much larger than the distance. If it is zero, the radius is much
-    // smaller.
+    // If the scaled radius is infinite, the radius is much larger than the distance. If the scaled radius is zero, the
+    // radius is much smaller.
     let (distance, radius) = (norm(&difference), radius.map(|radius| scale(radius, power)));
     let factor = factor(distance, radius, f64::from(vector_bits(d)).exp2());
     difference.iter_mut().for_each(|x| *x = nearest(*x * factor));

@@ -3,9 +3,9 @@
 //!
 //! **The vector.** First one count for each shell. Shell i contains the distances from 2^((i + FIRST_HALF_OCTAVE)/2) to
 //! 2^((i + 1 + FIRST_HALF_OCTAVE)/2), in units of a public `scale`. The first shell also contains all smaller
-//! distances, and the last of the [`SHELLS`] shells all larger ones. The second part is b times the upper triangle of
-//! the sum of u u^T, scaled as in [`super::second_moments`], where b is a weight and u is the unit vector between a
-//! record and theta. With b = 0 the triangle is left out.
+//! distances, and the last of the [`SHELLS`] shells contains all larger distances. The second part is b times the upper
+//! triangle of the sum of u u^T, scaled as in [`super::second_moments`], where b is a weight and u is the unit vector
+//! between a record and theta. With b = 0 the triangle is left out.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), with s = sqrt([`SHELLS`] + d (d + 1)/2) and q = (1 +
 //! t)^2, where [`super::second_moments`] defines the small number t. Adding or removing a record moves the vector by at
@@ -16,10 +16,10 @@
 //! contributes b v v^T to the second part, where v is the rounded vector of the lemma in [`super::second_moments`]. The
 //! vector v is either zero or at most t away from a unit vector, so |v|^2 <= q, and the Frobenius norm of v v^T is
 //! |v|^2. The contributions v v^T and w w^T of two records satisfy ||v v^T - w w^T||^2 = |v|^4 + |w|^4 - 2 (v.w)^2 <= 2
-//! q^2. The two parts are orthogonal, so the squared norms add up: 1 + b^2 q^2 for one contribution, and at most twice
-//! as much for the difference of two. Weights in the triangle are rounded down. The bound has room for the rounding of
-//! b sqrt(2) to a double. Rounding the sums to the lattice changes the distance of two vectors by at most 1 in every
-//! coordinate, and by at most s in all. ∎
+//! q^2. The two parts are orthogonal, so their squared norms add up. The sum is at most 1 + b^2 q^2 for one
+//! contribution, and at most twice as much for the difference of two contributions. Weights in the triangle are rounded
+//! down. The bound has room for the rounding of b sqrt(2) to a double. Rounding the sums to the lattice changes the
+//! distance of two vectors by at most 1 in every coordinate, and by at most s in all. ∎
 
 use super::second_moments::{
     Companion, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,

@@ -1,11 +1,11 @@
 //! The number of records, or the sum of their weights.
 //!
-//! **Neighbors and sensitivity**: 1 if a record is added or removed, and 0 if one is replaced. *Proof.* Every record
-//! adds 1, so replacing a record changes nothing. ∎ With weights a record adds its weight, which lies between 0 and 1,
-//! and a replaced record may have another weight. So the sensitivity is 1 under both relations.
+//! **Neighbors and sensitivity**: 1 if a record is added or removed, and 0 if a record is replaced. *Proof.* Every
+//! record adds 1, so replacing a record changes nothing. ∎ With weights a record adds its weight, which lies between 0
+//! and 1, and a replaced record may have another weight. So the sensitivity is 1 under both relations.
 //!
-//! Under replacement without weights, the number of records is public and needs no release. [`Points::n`] returns it. A
-//! tape refuses to release it with Gaussian noise, because its sensitivity is zero.
+//! Under replacement without weights, the number of records is public and needs no release. [`Points::n`] returns this
+//! number. A tape refuses to release this number with Gaussian noise, because its sensitivity is zero.
 
 use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, on_lattice};
 use crate::release::exact::Exact;

@@ -1,8 +1,8 @@
 //! Signed counts: a count minus a share of the number of items that could be counted.
 //!
 //! A search for the radius that contains a share f of the records needs the sign of (count within a radius) - f n,
-//! where n is the number of records. A query for this difference needs no separate query for n, which may be private.
-//! Under add/remove the difference moves by less than the count.
+//! where n is the number of records. If this difference is queried, no separate query for n is needed, which may be
+//! private. Under add/remove the sensitivity of the difference is at most the sensitivity of the count.
 
 use super::{BadParameter, COUNT_BITS_MAX, checked_bits};
 
@@ -29,7 +29,7 @@ impl Target {
 
     /// Signed counts among `items` items, in units of 2^-bits.
     pub(super) fn signed(self, counts: Vec<i128>, items: i128) -> Vec<i128> {
-        // The product fits 128 bits for 2^64 items and 62 bits, or with weights for 2^44 items.
+        // With 62 bits, the product fits 128 bits for up to 2^64 items, or with weights for up to 2^44 items.
         let off = self.share * items;
         counts.into_iter().map(|count| (count << self.bits) - off).collect()
     }

@@ -42,7 +42,7 @@ impl Reading<'_> {
     }
 }
 
-/// A vector, or a part of one: contiguous doubles or singles.
+/// A vector, or a part of a vector: contiguous doubles or singles.
 #[derive(FromPyObject)]
 pub(super) enum Part<'py> {
     /// Doubles, which kernels compute with.
@@ -78,7 +78,7 @@ impl Held {
     }
 }
 
-/// A C-order (n, d) array is a d x n matrix, one record per column.
+/// Views an array of shape (n, d) in C order as a d x n matrix with one record per column.
 pub(super) fn view<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<DMatrixView<'a, f64>> {
     let shape = array.shape();
     Ok(DMatrixView::from_slice(coordinates(array)?, shape[1], shape[0]))

@@ -17,8 +17,8 @@ use dpmedian_core::runtime::pool;
 use dpmedian_core::runtime::pulse::{Interrupted, Pulse};
 use dpmedian_core::statistics::BadParameter;
 
-/// The interval at which a kernel calls the interpreter: often enough for Ctrl-C, and rarely enough to take no
-/// noticeable time.
+/// The interval at which a kernel calls the interpreter. It is short enough for Ctrl-C, and long enough that the calls
+/// take no noticeable time.
 const BEAT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A vector that is returned to Python.
@@ -68,7 +68,8 @@ pub(super) fn detached<T: Send, E: Send + Into<Error>>(
     })
 }
 
-/// The exception for an error. A refusal becomes a ValueError about the arguments; other errors are about the run.
+/// The exception for an error. A refusal becomes a ValueError, because it is about the arguments. Other errors are
+/// about the run.
 pub(super) fn raised(error: Error) -> PyErr {
     match error {
         Error::Refused(reason) => PyValueError::new_err(reason),
@@ -105,10 +106,10 @@ pub(super) fn check_dimension(what: &str, got: usize, d: usize) -> PyResult<()> 
     if got == d {
         return Ok(());
     }
-    Err(PyValueError::new_err(format!("{what} has dimension {got}, the points have {d}")))
+    Err(PyValueError::new_err(format!("{what} has dimension {got}, but the points have dimension {d}")))
 }
 
-/// Step, reach and smoothing of a public lattice.
+/// The step, the reach and the smoothing length of a public lattice.
 pub(super) type LatticeArguments = (f64, i64, i64);
 
 pub(super) fn as_lattice((step, reach, smoothing): LatticeArguments) -> PyResult<lattice::Lattice> {

@@ -1,4 +1,4 @@
-//! The Python module `dpmedian._core`. Only this crate uses pyo3 and numpy. Its functions are short, because
+//! The Python module `dpmedian._core`. Only this crate uses pyo3 and numpy. Its functions are short, because the crate
 //! `dpmedian-core` does the work.
 
 mod array;

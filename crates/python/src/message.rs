@@ -48,7 +48,7 @@ impl Message {
         made(message::Message::answer(&sum))
     }
 
-    /// The sum of the answers of all processes to a query of this one.
+    /// The sum of the answers of all processes to a query of this process.
     #[staticmethod]
     fn answered(messages: Vec<PyRef<'_, Self>>, statistic: &Bound<'_, Statistic>) -> PyResult<Exact> {
         let query = statistic.get().query();
@@ -57,15 +57,15 @@ impl Message {
         exact::Exact::sum(&answers.iter().collect::<Vec<_>>()).map(Exact).map_err(raised)
     }
 
-    /// Hidden positions of min(m, n) records, as one message for each shard. `sizes` are the numbers of records of the
-    /// shards.
+    /// One message for each shard, with the hidden positions of a sample of min(m, n) records. `sizes` are the numbers
+    /// of records of the shards.
     #[staticmethod]
     fn places(stream: &Bound<'_, Stream>, sizes: Vec<usize>, m: usize) -> PyResult<Vec<Self>> {
         let places = message::Message::uniform_places(stream.get().take()?, &sizes, m).map_err(raised)?;
         Ok(places.into_iter().map(Self).collect())
     }
 
-    /// Hidden positions that are chosen by coins of this probability, as one message for each shard. `sizes` are the
+    /// One message for each shard, with the hidden positions that coins of this probability choose. `sizes` are the
     /// numbers of records of the shards.
     #[staticmethod]
     fn places_by_coins(stream: &Bound<'_, Stream>, sizes: Vec<usize>, probability: (u64, u32)) -> PyResult<Vec<Self>> {

@@ -92,7 +92,8 @@ fn balls(radii: Vec<f64>, n: usize) -> PyResult<Vec<f64>> {
     checked_radii(radii).map_err(bad_parameter)
 }
 
-/// The number of records within each ascending radius of each record, itself included: shape (n, radii).
+/// For each record and each of the ascending radii, the number of records within the radius, including the record
+/// itself. The array has the shape (n, number of radii).
 ///
 /// The counts are the same with and without a tree. Benchmarks use the comparison of all pairs.
 #[pyfunction]

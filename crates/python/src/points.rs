@@ -179,7 +179,7 @@ impl Points {
         self.with(py, |points| detached(py, pulse, |pulse| statistic.answer(points, pulse))).map(Exact)
     }
 
-    /// Noisy projected gradient descent: the average of the iterates, and the last one.
+    /// Noisy projected gradient descent. The result is the average of the iterates, and the last iterate.
     #[pyo3(signature = (tape, name, *, start, balls, step, steps, bits, noise_multiplier, pulse=None))]
     #[expect(clippy::too_many_arguments, reason = "named arguments in Python")]
     fn descend<'py>(
@@ -204,7 +204,8 @@ impl Points {
         Ok((PyArray1::from_vec(py, iterates.average), PyArray1::from_vec(py, iterates.last)))
     }
 
-    /// The released point of the inverse-sensitivity mechanism, in steps from the center.
+    /// The released point of the inverse-sensitivity mechanism, in units of the step of the lattice, relative to the
+    /// center.
     #[pyo3(signature = (tape, *, center, lattice, rate, pulse=None))]
     fn draw_lattice<'py>(
         &self,

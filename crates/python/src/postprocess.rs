@@ -9,14 +9,14 @@ use super::call::{Vector, without_gil};
 use dpmedian_core::postprocess::projection::{self, Ball};
 use dpmedian_core::postprocess::{posterior, volumetric_center};
 
-/// Center and radius.
+/// The center and the radius of a ball.
 pub(super) type BallArguments = (Vec<f64>, f64);
 
 pub(super) fn as_ball((center, radius): BallArguments) -> Ball {
     Ball::new(center, radius)
 }
 
-/// One ball, or the intersection of two of the same dimension.
+/// A feasible set: one ball, or the intersection of two balls of the same dimension.
 pub(super) fn as_feasible(balls: Vec<BallArguments>) -> PyResult<projection::Feasible> {
     let mut balls = balls.into_iter().map(as_ball);
     match (balls.next(), balls.next(), balls.next()) {
@@ -24,7 +24,7 @@ pub(super) fn as_feasible(balls: Vec<BallArguments>) -> PyResult<projection::Fea
             Ok(projection::Feasible::Lens(first, second))
         }
         (Some(only), None, None) => Ok(projection::Feasible::Ball(only)),
-        _ => Err(PyValueError::new_err("a feasible set is one ball, or two of the same dimension")),
+        _ => Err(PyValueError::new_err("a feasible set is one ball, or two balls of the same dimension")),
     }
 }
 
@@ -79,7 +79,7 @@ impl VolumetricCenter {
         PyArray1::from_slice(py, self.inner.center().as_slice())
     }
 
-    /// The number of half-spaces kept.
+    /// The number of half-spaces that are kept.
     #[getter]
     fn cuts(&self) -> usize {
         self.inner.cuts()
@@ -108,7 +108,7 @@ impl GridPosterior {
     fn new(size: usize, likely: f64, width: f64) -> PyResult<Self> {
         if size == 0 || !(width > 0.0 && likely.is_finite()) {
             return Err(PyValueError::new_err(format!(
-                "a grid needs an index and a prior of positive width, got {size} indices, {width} around {likely}"
+                "a grid needs at least one index and a prior of positive width, got {size} indices and the width {width} around {likely}"
             )));
         }
         Ok(Self { inner: posterior::Grid::new(size, likely, width) })

@@ -48,7 +48,7 @@ fn checked<'a>(codes: &'a PyReadonlyArray1<'_, i64>, count: usize, n: usize) -> 
     Ok(codes)
 }
 
-/// For each label its rank among all different labels in ascending order, -1 if it is missing; and the number of
+/// For each label its rank among the different labels in ascending order (-1 for a missing label), and the number of
 /// different labels.
 #[pyfunction]
 #[pyo3(signature = (labels, missing=None))]
@@ -63,7 +63,7 @@ pub(super) fn label_ranks<'py>(
     Ok((PyArray1::from_vec(py, codes), count))
 }
 
-/// For each label its position among the keys, which must differ, or -1.
+/// For each label its position among the keys, or -1 if it is not a key. The keys must differ.
 #[pyfunction]
 #[pyo3(signature = (labels, keys, missing=None))]
 pub(super) fn label_places<'py>(
@@ -80,7 +80,7 @@ pub(super) fn label_places<'py>(
     Ok(PyArray1::from_vec(py, places))
 }
 
-/// One record for each of `units` codes, from the finite rows with this code: by "median", "mean" or "first". The
+/// One record for each of `units` codes: the "median", the "mean" or the "first" of the finite rows with this code. The
 /// record is NaN if there is no such row.
 #[pyfunction]
 #[pyo3(signature = (array, codes, units, reducer, pulse=None))]
@@ -105,8 +105,8 @@ pub(super) fn reduce_units<'py>(
     PyArray1::from_vec(py, records.data.into()).reshape(shape)
 }
 
-/// For each row the contribution that it belongs to, or -1, and the position at which the contributions of each group
-/// begin.
+/// For each row the contribution to which the row belongs, or -1. Also the position at which the contributions of each
+/// group begin.
 #[pyfunction]
 pub(super) fn group_contributions<'py>(
     py: Python<'py>,
@@ -122,7 +122,7 @@ pub(super) fn group_contributions<'py>(
     Ok((PyArray1::from_vec(py, found.codes), PyArray1::from_vec(py, found.starts)))
 }
 
-/// Longitudes and latitudes in degrees as unit vectors; NaN if there is no such position.
+/// Longitudes and latitudes in degrees, converted to unit vectors. A vector is NaN if there is no such position.
 #[pyfunction]
 pub(super) fn sphere_vectors<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! A file of records. It is opened first, and its layout is set later.
+//! A file of records. The file is opened first, and its layout is set later.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use dpmedian_core::runtime::record_file::{self, Column};
 
-/// Offset, stride, and whether a number has 8 bytes.
+/// The offset, the stride, and whether a number has 8 bytes.
 type ColumnArguments = (u64, u64, bool);
 
 /// An open file. It stays readable after its name is removed, so the name of a temporary file is removed early.

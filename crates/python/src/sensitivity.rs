@@ -11,7 +11,7 @@ pub(super) fn as_neighbours(name: &str) -> PyResult<Neighbours> {
     Neighbours::named(name).map_err(PyValueError::new_err)
 }
 
-/// How far an exact answer may move between neighbors, in units of its lattice, rounded up.
+/// The largest change of an exact answer between neighbors, in units of the answer's lattice, rounded up.
 #[pyclass(frozen, module = "dpmedian._core")]
 pub(super) struct Sensitivity(pub(super) sensitivity::Sensitivity);
 
@@ -44,5 +44,7 @@ impl Sensitivity {
 #[pyo3(signature = (d, weighted=false))]
 pub(super) fn lattice_score_sensitivity(d: usize, weighted: bool) -> PyResult<Sensitivity> {
     let sensitivity = inverse_sensitivity::sensitivity(d, weighted);
-    sensitivity.map(Sensitivity).ok_or_else(|| PyValueError::new_err(format!("no lattice in {d} dimensions")))
+    sensitivity
+        .map(Sensitivity)
+        .ok_or_else(|| PyValueError::new_err(format!("a lattice has one to three dimensions, got {d}")))
 }

@@ -1,5 +1,5 @@
-//! The queries. Each has a function for its sensitivity, because calibration needs the sensitivity before the query is
-//! created.
+//! The queries. Every query has a function for its sensitivity, because calibration needs the sensitivity before the
+//! query is created.
 
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
@@ -44,7 +44,7 @@ impl Statistic {
         self.0.name()
     }
 
-    /// How far the answer can move between neighbors.
+    /// The largest change of the answer between neighbors.
     #[getter]
     fn sensitivity(&self) -> Sensitivity {
         Sensitivity(self.0.sensitivity())
@@ -56,7 +56,7 @@ impl Statistic {
         self.0.adds_over_records()
     }
 
-    /// The dimension that the points must have, if the query has one.
+    /// The dimension that the points must have, or None if any dimension is possible.
     #[getter]
     fn dimension(&self) -> Option<usize> {
         self.0.dimension()
@@ -79,7 +79,7 @@ pub(super) fn bound(name: &str, parameters: Option<&Bound<'_, PyDict>>) -> PyRes
 }
 
 /// A parameter from Python. Arrays and lists are tried before numbers, because before numpy 2.4 an array with one
-/// element converts to a number. Whole numbers are tried before floats, so that a float is never taken for one.
+/// element converts to a number. Whole numbers are tried before floats, so that a whole number is not read as a float.
 #[derive(FromPyObject)]
 enum Given<'py> {
     Doubles(PyReadonlyArray1<'py, f64>),

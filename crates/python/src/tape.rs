@@ -28,12 +28,12 @@ impl Exact {
         self.0.len()
     }
 
-    /// The form and the length, but no value.
+    /// Shows the form and the length, but no value.
     fn __repr__(&self) -> String {
         format!("{:?}", self.0)
     }
 
-    /// How far the values can move between neighbors.
+    /// The largest change of the values between neighbors.
     #[getter]
     fn sensitivity(&self) -> Sensitivity {
         Sensitivity(self.0.sensitivity())
@@ -66,7 +66,7 @@ impl Exact {
     }
 }
 
-/// Hidden randomness of a tape: independent of the data, the same in a replay, and never shown.
+/// Hidden randomness of a tape. It is independent of the data, is the same in a replay, and is never shown.
 ///
 /// A stream can be used once.
 #[pyclass(frozen, module = "dpmedian._core")]
@@ -195,8 +195,8 @@ impl Tape {
         self.kept().iter().map(row).collect()
     }
 
-    /// The releases so far: (name, noise, sensitivity, scale, query, answer) for each, where a query is a statistic,
-    /// its public parameters, and the entry that was picked. It contains no private value.
+    /// The releases so far: (name, noise, sensitivity, scale, query, answer) for each release. A query is a statistic,
+    /// its public parameters, and the entry that was picked. The list contains no private value.
     fn trace<'py>(&self, py: Python<'py>) -> PyResult<Vec<TraceRow<'py>>> {
         let row = |entry: &Traced| {
             let query = entry.query.as_ref().map(|Query { statistic, parameters, entry }| {
@@ -208,7 +208,8 @@ impl Tape {
         self.shared().trace().iter().map(row).collect()
     }
 
-    /// Adds to the trace the release of a mechanism that compared noisy values: an index, or None if it found nothing.
+    /// Adds the release of a mechanism that compared noisy values to the trace. `found` is the released index, or None
+    /// if no value was found.
     fn outcome(&mut self, name: &str, sensitivity: f64, epsilon: f64, found: Option<i64>) {
         self.tape().outcome(name, sensitivity, epsilon, found);
     }

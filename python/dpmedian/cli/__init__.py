@@ -1,4 +1,4 @@
-"""The command `dpmedian`, one module for each of its commands.
+"""The command `dpmedian`, with one module for each subcommand.
 
 Results are printed to stdout, and everything else to stderr. An error is one line on stderr and an exit code.
 """

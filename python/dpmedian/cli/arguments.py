@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def number(text: str) -> float:
-    """The number in a text, which may be a fraction such as 1/3000."""
+    """Read a number, which may be written as a fraction such as 1/3000."""
     try:
         return float(Fraction(text))
     except (ValueError, ZeroDivisionError, OverflowError):
@@ -61,11 +61,13 @@ def add_budget(parser: argparse.ArgumentParser, what: str = "the release") -> No
 
 
 def _add_method(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("method; all of it is public and must not depend on the data")
+    group = parser.add_argument_group("method; these settings are public and must not depend on the data")
     methods = ["auto", *METHODS]
     group.add_argument("--method", default="auto", choices=methods, metavar="NAME", help=", ".join(methods))
     group.add_argument("--radius", type=number, help="public bound on the distance of any record to the center")
-    group.add_argument("--resolution", type=number, help="smallest distance that matters")
+    group.add_argument(
+        "--resolution", type=number, help="distance below which accuracy does not matter; methods of the paper need it"
+    )
     group.add_argument("--center", type=numbers, metavar="X,Y,...", help="center of the ball, default the origin")
     group.add_argument("--failure-probability", type=number, default=0.05, metavar="P", help="default: %(default)s")
     group.add_argument("--profile", default="default", choices=["default", "paper"], help="table of constants")
@@ -76,32 +78,43 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         "--inference",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether what confidence regions need is released with the gradients; default: it is",
+        help="whether the second moments that a confidence region needs are released, too; default: yes",
     )
     group.add_argument(
         "--axes",
         type=number,
         metavar="SHARE",
-        help="share of the budget, below 0.5, for the directions in which the data extend; default: 0",
+        help="share of the budget, below 0.5, for finding the directions in which the data extend far; default: 0",
     )
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("file")
-    group.add_argument("--format", choices=FORMATS, metavar="NAME", help=f"{', '.join(FORMATS)}; default: by its name")
-    group.add_argument("--columns", type=names, metavar="A,B,...", help="by name, or by number from 1; default all")
+    group.add_argument(
+        "--format", choices=FORMATS, metavar="NAME", help=f"{', '.join(FORMATS)}; default: from the file name"
+    )
+    group.add_argument(
+        "--columns",
+        type=names,
+        metavar="A,B,...",
+        help="the coordinates, by name or by number from 1; default: all columns",
+    )
     group.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
         help="whether the first line of text is a header; default: it is, unless it has only numbers",
     )
     group.add_argument(
-        "--delimiter", metavar="C", help="delimiter between cells of text, or tab; default: found in the header"
+        "--delimiter",
+        metavar="C",
+        help="the character between cells of text, or the word tab; default: found in the header",
     )
-    group.add_argument("--decimal", metavar="C", help="decimal sign of text, . or the comma; default: .")
+    group.add_argument("--decimal", metavar="C", help="the decimal sign in text, a point or a comma; default: a point")
     group.add_argument("--encoding", metavar="NAME", help="encoding of text, such as latin-1; default: utf-8")
-    group.add_argument("--array", metavar="NAME", help="which array of an npz file")
-    group.add_argument("--dimension", type=int, metavar="D", help="how many coordinates there must be")
+    group.add_argument("--array", metavar="NAME", help="the name of the array in an npz file")
+    group.add_argument(
+        "--dimension", type=int, metavar="D", help="the public number of coordinates; another number is an error"
+    )
 
 
 def add_output(parser: argparse.ArgumentParser, default: str, *, csv: bool = False) -> None:
@@ -111,21 +124,24 @@ def add_output(parser: argparse.ArgumentParser, default: str, *, csv: bool = Fal
 
 
 def _add_groups(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that define the groups."""
+    """Add the options that define the groups."""
     parser.add_argument(
         "--by",
         type=names,
         metavar="A,B,...",
-        help="column, or columns, with the group of each row; each group gets a median",
+        help="column or columns that say which group a row is in; each group gets a median",
     )
     parser.add_argument(
         "--keys",
         metavar="FILE",
-        help="public names of the groups, one per line, with commas between the keys of several columns; default: show "
-        "the groups that are large enough, for which a part of delta is used",
+        help="file with the public names of the groups, one per line, with commas between the keys of several "
+        "columns; default: show only groups that are large enough, which uses a part of delta",
     )
     parser.add_argument(
-        "--max-groups-per-unit", type=int, metavar="K", help="the most groups in which a person counts; default: 1"
+        "--max-groups-per-unit",
+        type=int,
+        metavar="K",
+        help="the largest number of groups to which a person contributes; default: 1",
     )
     parser.add_argument("--minimum", type=int, metavar="N", help="no median for groups whose noisy size is below N")
 
@@ -133,36 +149,38 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
 def add_neighbours(parser: argparse.ArgumentParser, *, groups: bool = False) -> None:
     """Add the neighbor relation.
 
-    If there may be groups, it has no default here, because groups have another default.
+    If there may be groups, the option has no default here, because groups have another default.
     """
     parser.add_argument(
         "--neighbours",
         "--neighbors",
         choices=get_args(Neighbours),
         default=None if groups else "replace",
-        help="neighbors differ in a replaced record, or one that is added or removed, which hides n; default: replace"
-        + (", and add_remove with --by" if groups else ""),
+        help="whether neighbors differ in one replaced record, or in one record more or less, so that n is private; "
+        "default: replace" + (", and add_remove with --by" if groups else ""),
     )
 
 
 def scales(text: str) -> dict[str, float] | list[float]:
-    """The public scales in a text: by column name, income=5000,age=10, or one for each column, 5000,10."""
+    """Read public scales: by column name, as in income=5000,age=10, or one for each column, as in 5000,10."""
     parts = [part.rpartition("=") for part in text.split(",")]
     if all(sign for _, sign, _ in parts):
         return {name.strip(): number(value) for name, _, value in parts}
     if any(sign for _, sign, _ in parts):
-        raise argparse.ArgumentTypeError("scales must all have the name of a column, as in income=5000, or none")
+        raise argparse.ArgumentTypeError(
+            "give every scale the name of its column, as in income=5000, or give names to none"
+        )
     return [number(value) for _, _, value in parts]
 
 
 def _add_clusters(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("several typical places; both are public and must not depend on the data")
+    group = parser.add_argument_group("several typical places; both numbers are public and must not depend on the data")
     group.add_argument("--clusters", type=int, metavar="K", help="release this many centers: k-medians")
     group.add_argument(
         "--trim",
         type=number,
         metavar="SHARE",
-        help="share of the records, the farthest, that does not count; default: 0",
+        help="ignore this share of the records, those farthest from the centers; default: 0",
     )
 
 
@@ -177,7 +195,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
         "--scales",
         type=scales,
         metavar="A=X,...",
-        help="public scales by which columns are divided: by name, or one for each column",
+        help="public numbers by which columns are divided: by column name, or one for each column",
     )
     add_budget(parser)
     _add_method(parser)
@@ -191,9 +209,13 @@ def check_release(options: argparse.Namespace) -> None:
             raise ValueError("--keys names groups, so --by must name the column that says which group a row is in")
         for option, value in (("--minimum", options.minimum), ("--max-groups-per-unit", options.max_groups_per_unit)):
             if value is not None:
-                raise ValueError(f"{option} {value} is for groups: name their column with --by, or leave it out")
+                raise ValueError(
+                    f"{option} {value} is for groups: name the column of groups with --by, or leave {option} out"
+                )
     if options.clusters is None and options.trim is not None:
-        raise ValueError(f"--trim {options.trim:g} is for clusters: say how many with --clusters, or leave it out")
+        raise ValueError(
+            f"--trim {options.trim:g} is for clusters: state their number with --clusters, or leave --trim out"
+        )
     given = {
         "--by": options.by is not None,
         "--method": options.method != "auto",
@@ -203,16 +225,16 @@ def check_release(options: argparse.Namespace) -> None:
     }
     if options.clusters is not None and True in given.values():
         option = next(option for option, here in given.items() if here)
-        raise ValueError(f"{option} does not go with --clusters: leave one of them out")
+        raise ValueError(f"{option} cannot be combined with --clusters: leave one of the two out")
     for option in ("--profile", "--axes"):
         if options.by is not None and given[option]:
-            raise ValueError(f"groups have no {option}: leave it out")
+            raise ValueError(f"{option} cannot be combined with --by: leave one of the two out")
 
 
 def chosen(function: Callable[..., Any], options: argparse.Namespace, **known: Any) -> dict[str, Any]:
-    """The arguments of a function: the `known` ones, and every option that was given and has the name of a parameter.
+    """Return the arguments of a function: the `known` arguments, and every given option with the name of a parameter.
 
-    An option that was not given is left out, so that the default of the function holds.
+    An option that was not given is left out, so that the default of the function is used.
     """
     names = inspect.signature(function).parameters
     given = {name: value for name in names if (value := getattr(options, name, None)) is not None}
@@ -220,7 +242,7 @@ def chosen(function: Callable[..., Any], options: argparse.Namespace, **known: A
 
 
 def plan_of(options: argparse.Namespace, **known: Any) -> Plan:
-    """The plan of one median or of k-medians."""
+    """Make the plan of one median or of k-medians."""
     if options.clusters is not None:
         return plan_k_medians(**chosen(plan_k_medians, options, k=options.clusters, **known))
     return plan(**chosen(plan, options, **known))

@@ -16,7 +16,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+    """Run one command and return its exit code."""
     options = _parser().parse_args(arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("always", InsecureSeedWarning)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (ValueError, TypeError, OSError, ImportError) as error:
             return say("error", error, 2)
         except KeyboardInterrupt:
-            return say("interrupted", "what the ledger shows is spent, whatever became of it", 130)
+            return say("interrupted", "every charge in the ledger stays spent, even if there is no result", 130)
         except Exception as error:
             return say("unexpected", f"{type(error).__name__}: {error}", 1)
     return 0

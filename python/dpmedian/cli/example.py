@@ -13,16 +13,16 @@ __all__ = ["add", "write_example"]
 
 
 def write_example(options: argparse.Namespace) -> None:
-    """Writes the bundled data, so that the examples of the documentation run as printed."""
+    """Write the bundled data, so that the examples of the documentation run as printed."""
     text = POSITIONS.read_bytes()
     if options.file.exists() and options.file.read_bytes() != text:
-        raise FileExistsError(f"{options.file} already exists and has another content: choose another name")
+        raise FileExistsError(f"{options.file} already exists and contains something else: choose another name")
     options.file.write_bytes(text)
     show(f"{options.file}: 2,000 positions of invented people, in kilometers; 60 lost devices report (0, 0)")
 
 
 def add(commands: Any) -> None:
-    """Adds the command and its arguments."""
+    """Add the command and its arguments."""
     parser = commands.add_parser(
         "example", help="write the bundled data to a file", description="Write the bundled data, a CSV file."
     )

@@ -17,11 +17,11 @@ __all__ = ["read_keys", "release_groups"]
 
 
 def read_keys(file: str | None, by: list[str]) -> list[str] | list[tuple[str, ...]] | None:
-    """The keys in a file, one for each line. With several key columns, a line has one label for each column, separated
-    by commas.
+    """Read the keys in a file, one for each line. With several key columns, a line has one label for each column,
+    separated by commas.
 
-    The first line may contain the names of the columns. Empty lines are ignored. Without a file the result is None, and
-    keys are selected privately.
+    The first line may contain the names of the columns. Empty lines are ignored. Without a file the result is None, so
+    that keys are selected privately.
     """
     if file is None:
         return None
@@ -35,9 +35,8 @@ def read_keys(file: str | None, by: list[str]) -> list[str] | list[tuple[str, ..
     wrong = next((place for place, row in enumerate(rows) if len(row) != len(by)), None)
     if wrong is not None:
         raise ValueError(
-            f"--keys {file}: row {wrong + 1} (without empty lines) has {len(rows[wrong])} cells, but --by "
-            f"names {len(by)} columns; write one "
-            "row of comma-separated labels for each group"
+            f"--keys {file}: row {wrong + 1} (without empty lines) has {len(rows[wrong])} cells, but --by names "
+            f"{len(by)} columns; write one row of comma-separated labels for each group"
         )
     return rows[1:] if rows[:1] == [tuple(by)] else rows
 
@@ -48,7 +47,7 @@ def release_groups(
     keys: list[str] | list[tuple[str, ...]] | None,
     ledger: Ledger | None,
 ) -> None:
-    """Plan, charge once, run every group, and print one object with a list of the groups."""
+    """Plan the release, charge it once, run every group, and print one object with a list of the groups."""
     found = geometric_medians(
         **chosen(
             geometric_medians,

@@ -17,27 +17,29 @@ __all__ = ["add", "create_ledger", "enter_cost", "open_ledger", "show_ledger", "
 
 
 def create_ledger(options: argparse.Namespace) -> None:
-    """Creates a ledger, or shows the existing one if its budget is the same."""
+    """Create a ledger, or show the existing ledger if it has the same budget."""
     terms = {name: getattr(options, name) for name in ("epsilon", "delta", "rho", "neighbours", "unit")}
     show(Ledger(**terms, path=options.file))
 
 
 def show_ledger(options: argparse.Namespace) -> None:
-    """Prints a ledger's budget and entries."""
+    """Print a ledger's budget and entries."""
     ledger = open_ledger(options.file)
     show(ledger if options.output == "table" else as_json(ledger.to_dict()))
 
 
 def split_ledger(options: argparse.Namespace) -> None:
-    """Print the cost that each of several more releases may have, and the options for them."""
+    """Print how much each of several more releases may cost, and the options with which each release costs this
+    much.
+    """
     ledger = open_ledger(options.file)
     shares = ledger.per_release(options.k)
     if not min(shares.values()) > 0.0 and "delta" not in shares:
-        raise ValueError(f"nothing is left of {ledger.budget} that {options.k} releases could share")
+        raise ValueError(f"nothing is left of the budget {ledger.budget}, so no further release fits")
     if options.output == "json":
         show(as_json({"releases": options.k, **shares}))
         return
-    # All digits are printed, because with a rounded share fewer releases might fit.
+    # All digits are printed, because if a share were rounded up, fewer releases might fit.
     with_shares = " ".join(f"--{name} {value!r}" for name, value in shares.items())
     whose = "" if ledger.protection.relation is REPLACE else f" --neighbours {ledger.neighbours}"
     if ledger.unit != RECORD:
@@ -58,7 +60,9 @@ def enter_cost(options: argparse.Namespace) -> None:
     ledger = open_ledger(options.file)
     budget = Budget.of(epsilon=options.epsilon, delta=options.delta, rho=options.rho)
     if budget.rho is not None and budget.delta:
-        raise ValueError("--delta goes with --epsilon: a release that is rho-zero-concentrated has none")
+        raise ValueError(
+            "--delta is for a cost in epsilon: leave it out with --rho, because a cost in rho has no delta"
+        )
     limits: dict[str, Any] = {"epsilon": options.epsilon, "delta": options.delta, "rho": options.rho}
     ledger.enter(options.name, **limits, library=options.library, neighbours=options.neighbours, unit=options.unit)
     show(ledger)
@@ -68,7 +72,9 @@ def open_ledger(path: str) -> Ledger:
     try:
         return Ledger.open(path)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; for a new one: dpmedian ledger create {path} --epsilon ... ") from None
+        raise FileNotFoundError(
+            f"{error}; create a ledger with: dpmedian ledger create {path} --epsilon ... "
+        ) from None
 
 
 def add(commands: Any) -> None:
@@ -79,7 +85,9 @@ def add(commands: Any) -> None:
     create.add_argument("file", help="for example ledger.json")
     add_budget(create, "the ledger")
     add_neighbours(create)
-    create.add_argument("--unit", default=RECORD, help="whose contribution is protected; default: one %(default)s")
+    create.add_argument(
+        "--unit", default=RECORD, help="what is protected as a whole, such as person; default: one %(default)s"
+    )
     create.set_defaults(command=create_ledger)
     show = actions.add_parser("show", help="what was spent", description="Show a ledger's budget and entries.")
     show.add_argument("file")
@@ -87,13 +95,14 @@ def add(commands: Any) -> None:
     show.set_defaults(command=show_ledger)
     split = actions.add_parser(
         "split",
-        help="what each of several more releases may cost",
-        description="Say what each of K more releases may cost, so that all of them fit what is left.",
+        help="how much each of several more releases may cost",
+        description="Print how much each of K more releases may cost\n"
+        "so that all of them fit into the remaining budget.",
         epilog="example: dpmedian ledger split ledger.json 12",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     split.add_argument("file")
-    split.add_argument("k", type=int, metavar="K", help="how many releases share what is left")
+    split.add_argument("k", type=int, metavar="K", help="the number of releases that share the remaining budget")
     add_output(split, "table")
     split.set_defaults(command=split_ledger)
     enter = actions.add_parser(
@@ -104,11 +113,11 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     enter.add_argument("file")
-    enter.add_argument("--name", required=True, help="what it is called")
-    enter.add_argument("--library", default="by hand", help="the program that made it; default: %(default)s")
-    add_budget(enter, "what is entered")
+    enter.add_argument("--name", required=True, help="the name of the release")
+    enter.add_argument("--library", default="by hand", help="the program that made the release; default: %(default)s")
+    add_budget(enter)
     enter.add_argument(
-        "--neighbours", choices=get_args(Neighbours), help="the relation of the cost; default: the ledger's"
+        "--neighbours", choices=get_args(Neighbours), help="the neighbor relation of the cost; default: the ledger's"
     )
-    enter.add_argument("--unit", help="whose contribution it protects; default: the ledger's")
+    enter.add_argument("--unit", help="what the release protects as a whole, such as person; default: the ledger's")
     enter.set_defaults(command=enter_cost)

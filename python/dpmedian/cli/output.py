@@ -18,16 +18,16 @@ exit codes:
   0    done
   1    unexpected error; a charged ledger stays charged
   2    wrong arguments or data; nothing was spent
-  3    the ledger's budget does not allow the release; nothing was spent
-  4    the release failed, which is an output too: its full cost is spent
+  3    the remaining budget of the ledger is too small; nothing was spent
+  4    the release failed; a failure is an output, too, so its cost is spent
   5    released and spent, but the result could not be written: it is on stderr
-  6    the claim of a record does not hold
-  130  interrupted; what the ledger shows is spent
+  6    the claim of an audit record does not hold
+  130  interrupted; every charge in the ledger stays spent
 """
 
 
 class Refuted(Exception):
-    """A record whose claim does not hold."""
+    """The claim of a record does not hold."""
 
 
 class Undelivered(Exception):
@@ -41,7 +41,7 @@ def paid_for(result: Release | Releases) -> Iterator[None]:
         yield
     except Exception as error:
         _write_error(_record(result))
-        raise Undelivered(f"the release above is spent, but could not be delivered: {error}") from None
+        raise Undelivered(f"the release above is spent, but the result could not be written: {error}") from None
 
 
 def hand_out(result: Release | Releases, options: argparse.Namespace, ledger: Ledger | None) -> None:
@@ -54,7 +54,7 @@ def hand_out(result: Release | Releases, options: argparse.Namespace, ledger: Le
 
 
 def show_failure(failed: ReleaseFailed) -> None:
-    """Prints the record of a failure, which is an output, to stdout, or to stderr if stdout cannot be written."""
+    """Print the record of a failure, which is an output, to stdout, or to stderr if stdout cannot be written."""
     text = _record(failed)
     try:
         deliver(text)
@@ -63,7 +63,7 @@ def show_failure(failed: ReleaseFailed) -> None:
 
 
 def _record(result: Release | Releases | ReleaseFailed) -> str:
-    """The audit record, or if it cannot be made, a text that describes the result.
+    """Return the audit record, or if the record cannot be made, a text that describes the result.
 
     This function runs after the charge, so it must not fail.
     """
@@ -74,7 +74,7 @@ def _record(result: Release | Releases | ReleaseFailed) -> str:
 
 
 def shown(result: Release | Releases, output: str) -> str:
-    """A result in the form of the option --output: a table for people, a CSV file, or the audit record."""
+    """Return a result in the form that --output states: a table for people, a CSV file, or the audit record."""
     if output == "table":
         if isinstance(result, Release) and result.plan.parameters.axes > 0.0:
             return f"{result}\n{result.axes()}"
@@ -83,8 +83,8 @@ def shown(result: Release | Releases, output: str) -> str:
 
 
 def show(text: object) -> None:
-    """Print text that can be printed again. If the reader closes the pipe early, as `head` does, this is not an
-    error.
+    """Print a text that a second call of the command would print again. If the reader closes the pipe early, as `head`
+    does, this is not an error.
     """
     with contextlib.suppress(BrokenPipeError):
         deliver(text)
@@ -102,13 +102,13 @@ def deliver(text: object) -> None:
 
 
 def say(kind: str, message: object, code: int = 0) -> int:
-    """Prints one line to stderr and returns the exit code, which must not depend on whether the line can be written."""
+    """Print one line to stderr and return the exit code, which is the same if the line cannot be written."""
     _write_error(f"dpmedian: {kind}: {' '.join(str(message).split())}")
     return code
 
 
 def _write_error(text: str) -> None:
-    """Writes to stderr if it is open. `print` would write to stdout if stderr were closed."""
+    """Write to stderr if it is open. `print` would write to stdout if stderr were closed."""
     if sys.stderr is not None:
         try:
             print(text, file=sys.stderr, flush=True)

@@ -14,7 +14,7 @@ __all__ = ["add", "show_plan"]
 
 
 def show_plan(options: argparse.Namespace) -> None:
-    """Print what a release would do and cost. It needs no data and spends nothing."""
+    """Print what a release would do and cost. This needs no data and spends nothing."""
     check_release(options)
     made: Plan | GroupsPlan
     if options.by is None:
@@ -34,19 +34,24 @@ def _records(text: str) -> int | None:
 
 
 def add(commands: Any) -> None:
-    """Adds the command and its arguments."""
+    """Add the command and its arguments."""
     parser = commands.add_parser(
         "plan",
-        help="what a release would do, cost and achieve",
-        description="Show what a release would do, cost and achieve. No data, nothing spent.",
+        help="what a release would do, its cost and its predicted error",
+        description="Show what a release would do, its cost and its predicted error.\n"
+        "This needs no data and spends nothing.",
         epilog="example: dpmedian plan 3000 200 --epsilon 2 --delta 1/3000",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "n", type=_records, help="number of records; with add_remove, weights or groups a guess, or 'private'"
+        "n",
+        type=_records,
+        help="number of records; if it is private (add_remove, weights, groups): a guess, or the word 'private'",
     )
     parser.add_argument("d", type=int, help="dimension")
-    parser.add_argument("--unit", metavar="NAME", help="whose contribution is protected, such as person; n counts them")
+    parser.add_argument(
+        "--unit", metavar="NAME", help="what is protected as a whole, such as person; n is then the number of persons"
+    )
     add_release(parser)
     add_output(parser, "table")
     parser.set_defaults(command=show_plan)

@@ -24,7 +24,7 @@ __all__ = ["add", "release"]
 
 
 def release(options: argparse.Namespace) -> None:
-    """Reads, plans, charges, runs, and prints the release."""
+    """Read the data, plan the release, charge its cost, run it, and print the result."""
     _check(options)
     ledger = None if options.ledger is None else open_ledger(options.ledger)
     progress = False if options.quiet else None
@@ -56,7 +56,7 @@ def release(options: argparse.Namespace) -> None:
         if options.output == "json":
             show_failure(failed)
         if options.report is not None:
-            # The exit code shows the failure of the release, so other errors are ignored.
+            # The exit code must show that the release failed, so an error while the page is written is ignored.
             with contextlib.suppress(Exception):
                 failed.report(options.report, ledger=ledger)
         raise
@@ -64,12 +64,12 @@ def release(options: argparse.Namespace) -> None:
 
 
 def _private(options: argparse.Namespace) -> bool:
-    """Whether the number of records, or the sum of their weights, is private."""
+    """Return whether the number of records, or the sum of their weights, is private."""
     return options.weight is not None or not relation_of(options.neighbours).size_is_public
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise an error, before a row is read, if the arguments are wrong or if one of them would have no effect."""
+    """Raise an error, before a row is read, if an argument is wrong or would have no effect."""
     check_release(options)
     if options.neighbours is None:
         options.neighbours = "replace" if options.by is None else "add_remove"
@@ -82,8 +82,8 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.n is not None and not _private(options):
         raise ValueError(
-            f"--n {options.n} is a guess of a private number of records: with --neighbours replace the file says how "
-            "many there are; leave it out, or say --neighbours add_remove"
+            f"--n {options.n} is a guess of a private number of records, but with --neighbours replace this number is "
+            "public and is counted: leave --n out, or add --neighbours add_remove"
         )
     if options.cache is not None:
         _check_cache(options)
@@ -97,21 +97,24 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _check_cache(options: argparse.Namespace) -> None:
-    """Raise an error if nothing would be converted, or if the folder does not exist.
+    """Raise an error if no file would be converted to the folder, or if the folder does not exist.
 
-    Only files whose rows are records are converted.
+    A file is converted only if every row is a record as it is stored.
     """
     loading = {"--by": options.by, "--unit": options.unit, "--weight": options.weight, "--scales": options.scales}
     loading["--geometry sphere"] = options.geometry == "sphere" or None
     option = next((option for option, value in loading.items() if value is not None), None)
     if option is not None:
-        raise ValueError(f"--cache {options.cache} would be ignored: with {option} the rows are loaded; leave it out")
+        raise ValueError(
+            f"--cache {options.cache} would have no effect, because {option} loads the rows into memory: leave --cache "
+            "out"
+        )
     if not Path(options.cache).is_dir():
         raise ValueError(f"--cache {options.cache}: there is no such folder")
 
 
 def add(commands: Any) -> None:
-    """Adds the command and its arguments."""
+    """Add the command and its arguments."""
     parser = commands.add_parser(
         "release",
         help="release the private geometric median of a file",
@@ -119,31 +122,41 @@ def add(commands: Any) -> None:
         epilog="example: dpmedian release positions.csv --epsilon 1 --delta 1e-6\n\n" + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", help="one record per row; - is stdin")
+    parser.add_argument("file", help="the file, with one record per row; - means stdin")
     add_file(parser)
     parser.add_argument(
         "--nonfinite",
         choices=NONFINITE,
         default="raise",
-        help="what is no finite number: refuse it, replace its record by the center, or with add_remove drop it; "
-        "default: %(default)s",
+        help="if a value is not a finite number: stop with an error, replace the record by the center, or (only with "
+        "add_remove) leave the record out; default: %(default)s",
     )
-    parser.add_argument("--unit", metavar="NAME", help="column with the id of the person: protect all rows of a person")
-    parser.add_argument("--weight", metavar="NAME", help="column with the weight of each row, private like the row")
+    parser.add_argument(
+        "--unit", metavar="NAME", help="column with the id of the person, to protect all rows of a person together"
+    )
+    parser.add_argument("--weight", metavar="NAME", help="column with the weight of each row; weights are private")
     parser.add_argument(
         "--unit-reduce",
         choices=REDUCERS,
-        help="how a person's rows become one record; default: median",
+        help="how the rows of a person are reduced to one record; default: median",
     )
     parser.add_argument(
-        "--n", type=int, help="with add_remove or weights: a public guess of the records, or of those of a group"
+        "--n", type=int, help="a public guess of the number of records (of one group), if this number is private"
     )
     add_release(parser)
     parser.add_argument("--ledger", metavar="FILE", help="charge this ledger; see dpmedian ledger create")
-    parser.add_argument("--name", help="what is released, for the ledger and the result")
-    parser.add_argument("--report", metavar="FILE", help="also write a page about the release, such as page.html")
-    parser.add_argument("--seed", type=int, help="predictable noise: for simulations only, it protects nobody")
-    parser.add_argument("--cache", metavar="FOLDER", help="where Parquet is converted; default: temporary files")
+    parser.add_argument("--name", help="a name of the release, for the ledger and the result")
+    parser.add_argument(
+        "--report", metavar="FILE", help="also write a page about the release to this file, such as page.html"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="make the noise predictable: only for simulations, because it protects nobody"
+    )
+    parser.add_argument(
+        "--cache",
+        metavar="FOLDER",
+        help="folder for converted Parquet and Arrow files; default: the folder for temporary files",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_output(parser, "json", csv=True)
     parser.set_defaults(command=release)

@@ -15,7 +15,7 @@ __all__ = ["add", "reproduce"]
 
 
 def reproduce(options: argparse.Namespace) -> None:
-    """Runs the paper's experiment and writes a CSV file and, if matplotlib is installed, a picture."""
+    """Run the paper's experiment and write a CSV file and, if matplotlib is installed, a picture."""
     chosen = {
         name: value
         for name in ("n", "d", "delta", "resolution", "deviation", "repeats", "seed", "epsilons", "radii")
@@ -36,7 +36,7 @@ def _tuple(text: str) -> tuple[float, ...]:
 
 
 def add(commands: Any) -> None:
-    """Adds the command and its arguments."""
+    """Add the command and its arguments."""
     usual = Experiment()
     parser = commands.add_parser(
         "reproduce",
@@ -45,16 +45,22 @@ def add(commands: Any) -> None:
         epilog="example: dpmedian reproduce --quick",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="epsilon 2, three radii, three repeats: a minute or two")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="epsilon 2, three radii and three repeats only, which takes a minute or two",
+    )
     parser.add_argument("--n", type=int, help=f"records, default {usual.n}")
     parser.add_argument("--d", type=int, help=f"dimension, default {usual.d}")
     parser.add_argument("--epsilons", type=_tuple, metavar="E,...", help="default 2,3")
     parser.add_argument("--delta", type=number, help="default 1/n")
     parser.add_argument("--radii", type=_tuple, metavar="R,...", help="default 1e3,1e4,...,1e10")
     parser.add_argument("--resolution", type=number, help=f"default {usual.resolution:g}")
-    parser.add_argument("--deviation", type=number, help=f"of the inliers, default {usual.deviation:g}")
+    parser.add_argument(
+        "--deviation", type=number, help=f"standard deviation of the inliers, default {usual.deviation:g}"
+    )
     parser.add_argument("--repeats", type=int, help=f"default {usual.repeats}")
-    parser.add_argument("--seed", type=int, help=f"default {usual.seed}; the data are simulated")
+    parser.add_argument("--seed", type=int, help=f"seed of the simulated data and of the noise, default {usual.seed}")
     parser.add_argument("--csv", type=Path, default=Path("reproduce.csv"), metavar="FILE", help="default: %(default)s")
     parser.add_argument("--png", type=Path, default=Path("reproduce.png"), metavar="FILE", help="default: %(default)s")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")

@@ -19,7 +19,7 @@ __all__ = ["add", "read_record", "sign_record", "verify_record"]
 
 
 def read_record(file: str) -> str:
-    """The text of a record, from a file or stdin."""
+    """Return the text of a record, from a file or stdin."""
     return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
 
 
@@ -36,7 +36,7 @@ def verify_record(options: argparse.Namespace) -> None:
 
 
 def _ledger(path: str | None) -> Ledger | str | None:
-    """The ledger, or its path if the ledger is inconsistent. Then the verdict reports this."""
+    """Return the ledger, or its path if the ledger is inconsistent, so that the verdict reports the inconsistency."""
     try:
         return None if path is None else open_ledger(path)
     except BrokenChain:
@@ -44,7 +44,7 @@ def _ledger(path: str | None) -> Ledger | str | None:
 
 
 def sign_record(options: argparse.Namespace) -> None:
-    """Prints a record with a signature."""
+    """Print a record with a signature."""
     record = parsed(read_record(options.file))
     found = verify(record)
     if not found.holds:
@@ -53,17 +53,24 @@ def sign_record(options: argparse.Namespace) -> None:
 
 
 def add(commands: Any) -> None:
-    """Adds the commands and their arguments."""
+    """Add the commands and their arguments."""
     parser = commands.add_parser(
         "verify",
-        help="whether the claim of an audit record holds",
-        description="Compute an audit record again: sensitivities, costs, budget. It needs no data and spends nothing.",
+        help="check whether the claim of an audit record holds",
+        description="Compute the sensitivities, the costs and the budget in an audit record again.\n"
+        "This needs no data and spends nothing.",
         epilog="example: dpmedian verify record.json --ledger ledger.json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", help="what dpmedian release printed, or release.to_json(); - is stdin")
-    parser.add_argument("--ledger", metavar="FILE", help="the ledger that was charged: it must have this very record")
-    parser.add_argument("--key", metavar="FILE", help="the public key, in PEM, of whoever signed the record")
+    parser.add_argument(
+        "file", help="the audit record: what dpmedian release printed, or release.to_json(); - means stdin"
+    )
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="the ledger that was charged; it must have an entry for exactly this record"
+    )
+    parser.add_argument(
+        "--key", metavar="FILE", help="PEM file with the public key of the person who signed the record"
+    )
     parser.set_defaults(command=verify_record)
     parser = commands.add_parser(
         "sign",
@@ -72,6 +79,8 @@ def add(commands: Any) -> None:
         epilog="example: dpmedian sign record.json --key private.pem > signed.json",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", help="the record; - is stdin")
-    parser.add_argument("--key", metavar="FILE", required=True, help="the private key, in PEM without a password")
+    parser.add_argument("file", help="the record; - means stdin")
+    parser.add_argument(
+        "--key", metavar="FILE", required=True, help="PEM file with the private key, without a password"
+    )
     parser.set_defaults(command=sign_record)

@@ -1,4 +1,4 @@
-"""A small bundled data set, invented by examples/make_positions.py."""
+"""A small data set that is part of the package. `examples/make_positions.py` generated it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ POSITIONS = Path(__file__).with_name("positions.csv")
 
 
 def load_positions() -> NDArray[np.float64]:
-    """2,000 positions, in kilometers east and north of the origin of a grid, of invented people in an invented city.
+    """Return 2,000 invented positions of people in a city, in kilometers east and north of the origin of a grid.
 
-    There are three neighborhoods, a commuter belt, and 60 devices without a fix, which report the origin.
+    The people live in three districts and in a commuter belt. In addition, 60 devices that do not know their position
+    report the origin.
 
     Returns
     -------

@@ -27,8 +27,8 @@ __all__ = ["Cluster"]
 class Cluster:
     """The rows of a Dask array or data frame.
 
-    `head` is the same input without rows. It was read with the same options, and has the names, the dimension and the
-    scales.
+    `head` is the same input without its rows, read with the same options. It has the names of the columns, the
+    dimension and the scales.
     """
 
     points: Any
@@ -37,9 +37,9 @@ class Cluster:
 
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Cluster:
-        """Check the options on the columns. Nothing is computed yet."""
+        """Check the options against the names of the columns. No row is computed yet."""
         empty = _without_rows(points)
-        # Columns that are not part of the collection have no rows here either.
+        # Columns that are not part of the collection lose their rows here, too.
         named = replace(reading, unit=_named(reading.unit), sample_weight=_named(reading.sample_weight))
         return cls(points, reading, Memory.of(empty, named))
 
@@ -49,7 +49,9 @@ class Cluster:
 
     @functools.cached_property
     def _parts(self) -> tuple[tuple[Any, ...], list[tuple[int, str]], int | None]:
-        """The records as futures, their number and unit in each part, and the first row that has no id."""
+        """The parts of the records as futures, the number of records and the unit of each part, and the first row
+        without an id.
+        """
         reading = self.reading
         finish = functools.partial(
             _records, reducer=reading.unit_reduce, nonfinite=reading.nonfinite, weight_max=reading.weight_max
@@ -80,7 +82,9 @@ class Cluster:
 
     def source(self, parameters: PublicParameters, progress: Progress | None) -> DaskSource:
         if self.reading.copy:
-            raise ValueError("copy=True is for arrays: the partitions of a Dask collection do not change")
+            raise ValueError(
+                "copy=True is for arrays only, because the partitions of a Dask collection do not change: leave it out"
+            )
         parts, described, _ = self._parts
         holders = Holders.of(self.collection.client, parts, parameters, self.reading.nonfinite)
         return DaskSource(holders, [rows for rows, _ in described], self.shape[1], progress)
@@ -111,12 +115,12 @@ class Cluster:
 
 
 def _named(side: Any) -> Any:
-    """The name of a column, or None for a column that is not part of the collection."""
+    """Return the name of a column, or None for a column that is not part of the collection."""
     return side if side is None or isinstance(side, str) else []
 
 
 def _without_rows(points: Any) -> Any:
-    """An array or a frame with the columns of a collection and no rows."""
+    """Return an array or a frame that has the columns of a collection and no rows."""
     if hasattr(points, "chunks"):
         if points.ndim != 2:
             raise ValueError(f"points must have shape (n, d), got {points.ndim} dimensions")
@@ -130,7 +134,7 @@ def _without_rows(points: Any) -> Any:
 
 
 def _records(rows: Rows, reducer: str, nonfinite: str, weight_max: float | None) -> Grouped:
-    """The records of all rows, as a single group."""
+    """Make the records of all rows, as a single group."""
     records = rows.records
     if rows.ids is not None:
         records = as_unit_records(

@@ -24,22 +24,23 @@ from dpmedian.sources.units import check_missing
 __all__ = ["SHARED", "Dataset"]
 
 SHARED = ("geometry", "scales", "weight_max")
-"""The options that public parameters also have, because they decide how rows become records."""
+"""The options that the public parameters of a run also contain, because these options decide how rows become records.
+"""
 
 _DEFAULTS = {field.name: field.default for field in fields(Reading)}
 
 
 class Dataset:
-    """The caller's points, converted once. Every function accepts a Dataset instead of points.
+    """The caller's points, converted once. Every function that takes points also takes a Dataset.
 
     Make a Dataset with `Dataset.of`, whose arguments describe the columns, the protected unit and the weights. A
     Dataset can be used for any number of releases. Each release is charged separately. An array of float64 or float32
-    in C order is read in place, and must not change while the dataset is used, unless the dataset was made with
+    in C order is read in place. Do not change such an array while the dataset is used, or make the dataset with
     `copy=True`.
     """
 
     def __init__(self, source: Input, reading: Reading) -> None:
-        """Called by `Dataset.of`."""
+        """Use `Dataset.of` instead, which calls this constructor."""
         self._input = source
         self._reading = reading
 
@@ -84,7 +85,9 @@ class Dataset:
 
     @classmethod
     def taken(cls, arguments: Mapping[str, Any], **known: Any) -> Dataset:
-        """The dataset for the arguments (`locals()`) of a function. `points` may already be a dataset."""
+        """Return the dataset for the arguments (`locals()`) of a function. If `points` is already a dataset, it is
+        returned.
+        """
         given = {**arguments, **known}
         points, options = given["points"], {name: given[name] for name in _DEFAULTS if name in given}
         if isinstance(points, Dataset):
@@ -99,14 +102,16 @@ class Dataset:
 
     @classmethod
     def for_run(cls, parameters: PublicParameters, arguments: Mapping[str, Any], **known: Any) -> Dataset:
-        """The dataset for a run with these parameters. They contain options that the arguments of the run do not
-        contain.
+        """Return the dataset for a run with these parameters. Some options of a dataset are in the parameters and are
+        no arguments of the run.
         """
         planned = {option: getattr(parameters, option) for option in ("d", *SHARED)}
         return cls.taken(arguments, **planned, **known)
 
     def parameters(self, arguments: Mapping[str, Any], **known: Any) -> PublicParameters:
-        """The public parameters for a release of these points, from the dataset and from the arguments of a call."""
+        """Return the public parameters of a release of these points, taken from the dataset and from the arguments of a
+        call.
+        """
         n = arguments.get("n")
         if Protection(neighbours_of(arguments["neighbours"]), self.unit, self.weight_max).size_is_public:
             n = _public_size(n, self.shape[0])
@@ -122,11 +127,11 @@ class Dataset:
             if name == "scales" and value == self.scales:
                 continue
             raise ValueError(
-                f"points are a Dataset, which has its own {name}: pass it there, Dataset.of(..., {name}=...)"
+                f"points are a Dataset, and {name} is an option of the Dataset: pass Dataset.of(..., {name}=...)"
             )
 
     def __repr__(self) -> str:
-        """The public properties. Neither a record nor the number of records is shown."""
+        """Show the public properties only: no record, and not the number of records."""
         return f"Dataset(d={self.d}, columns={self.columns}, unit={self.unit!r})"
 
     @property
@@ -136,12 +141,12 @@ class Dataset:
 
     @property
     def d(self) -> int:
-        """The number of coordinates of a point: two on the sphere."""
+        """The number of coordinates of a point. On the sphere it is two."""
         return 2 if self.geometry == "sphere" else self.shape[1]
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The names of the coordinates, if they have names."""
+        """The names of the coordinates, or None if the coordinates have no names."""
         return self._input.columns
 
     @property
@@ -180,19 +185,19 @@ class Dataset:
             check_missing(self._input.first_missing, self.unit, self.nonfinite, neighbours)
 
     def source(self, parameters: PublicParameters, progress: Progress | None = None) -> Source:
-        """The records for a run, after a pass that validates them."""
+        """Return the records for a run, after a pass that validates them."""
         return self._input.source(parameters, progress)
 
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
-        """The records of groups of the rows."""
+        """Return the records of groups of the rows."""
         return self._input.grouped(by, keys, most)
 
 
 def _public_size(n: int | None, found: int) -> int:
-    """The number of points, which is public under replacement. If a number was given, it must be this number."""
+    """Return the number of points, which is public under replacement. If n was given, it must be equal."""
     if n is not None and whole("n", n) != found:
         raise ValueError(
-            f"n = {n} is not the number of points, {found}; with neighbours='replace' leave n out, and with "
-            "neighbours='add_remove' it is a guess"
+            f"n = {n}, but there are {found} points. With neighbours='replace' leave n out, because it is the number "
+            "of points; only with neighbours='add_remove' is n a guess"
         )
     return found

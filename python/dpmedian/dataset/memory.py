@@ -27,7 +27,7 @@ __all__ = ["Memory"]
 
 @dataclass(frozen=True, eq=False)
 class Memory(OfRecords):
-    """Rows as one array, with the ids of their units, and with the other columns by name."""
+    """Rows as one array, with the ids of their units and, by name, the columns that are not coordinates."""
 
     rows: Records
     ids: Labels | None
@@ -36,9 +36,9 @@ class Memory(OfRecords):
 
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Memory:
-        """Convert the points. This is the only conversion of a release."""
+        """Convert the points. All later steps of a release use this conversion."""
         points = loaded(points)
-        # A reader of Arrow batches is also an iterator, but it is read as a stream.
+        # A reader of Arrow batches is an iterator, too, but it is read as a stream.
         if isinstance(points, Iterator) and not hasattr(points, "__arrow_c_stream__"):
             for option, value in (("unit", reading.unit), ("sample_weight", reading.sample_weight)):
                 if not (value is None or isinstance(value, str)):
@@ -85,7 +85,7 @@ class Memory(OfRecords):
 
 
 class OtherColumns(Mapping[str, Labels]):
-    """The labels in the columns of a frame that are not coordinates. A column is read when it is accessed."""
+    """The labels in those columns of a frame that are not coordinates. A column is read when it is accessed."""
 
     def __init__(self, frame: NamedColumns, coordinates: Sequence[int]) -> None:
         self._frame = frame
@@ -102,7 +102,7 @@ class OtherColumns(Mapping[str, Labels]):
 
 
 def loaded(points: Any) -> Any:
-    """A lazy input, such as a LazyFrame or an Arrow dataset, as a table. Other inputs are returned unchanged."""
+    """Load a lazy input, such as a LazyFrame or an Arrow dataset, into a table. Other inputs are returned unchanged."""
     module = type(points).__module__.split(".")[0]
     if module == "polars" and hasattr(points, "collect"):
         return points.collect()
@@ -157,9 +157,9 @@ def _read(points: Any, reading: Reading) -> Memory:
 
 
 def _divided(frame: NamedColumns, reading: Reading) -> tuple[list[int], dict[str, int]]:
-    """The positions of the coordinates, and of the other columns.
+    """Return the positions of the coordinates, and the positions of the columns of ids and weights.
 
-    The default for the coordinates is all columns except the unit and the weights.
+    If no columns are chosen, the coordinates are all columns except the ids, the weights and the groups.
     """
     named = {"unit": reading.unit, "sample_weight": reading.sample_weight}
     others = {argument: frame.place(name, argument) for argument, name in named.items() if isinstance(name, str)}
@@ -175,19 +175,18 @@ def _divided(frame: NamedColumns, reading: Reading) -> tuple[list[int], dict[str
 
 
 def _of_array(points: Any, reading: Reading) -> Memory:
-    """An array or rows, whose columns have no names."""
+    """Read an array, or rows, whose columns have no names."""
     for argument, name in (("unit", reading.unit), ("sample_weight", reading.sample_weight)):
         if isinstance(name, str):
             raise TypeError(
-                f"{argument}={name!r} names a column, but points are {type(points).__name__} and have none; pass a "
-                f"frame, or the column itself, {argument}=[...], one value for each row"
+                f"{argument}={name!r} names a column, but the columns of points ({type(points).__name__}) have no "
+                f"names; pass a frame, or the column itself, {argument}=[...], one value for each row"
             )
     names: tuple[str, ...] | None = None
     if reading.columns is not None:
         if isinstance(points, Sequence):
             raise TypeError(
-                "columns= needs an array or named columns, and points are a list of rows; pass numpy.array(points) or "
-                "a frame"
+                "columns= needs an array or a frame, but points are a list of rows; pass numpy.array(points) or a frame"
             )
         points = np.asanyarray(points)
         width = points.shape[1] if points.ndim == 2 else 0
@@ -198,7 +197,7 @@ def _of_array(points: Any, reading: Reading) -> Memory:
 
 
 def _of_records(rows: Records, reading: Reading) -> Memory:
-    """Records that were read before, with the names of their columns and their labels."""
+    """Take records that were already read, with the names of their columns and their labels."""
     ids, own = reading.unit, reading.sample_weight
     if isinstance(ids, str):
         if ids not in rows.labels:
@@ -234,15 +233,15 @@ def _made(rows: Records, ids: Any, own: Any, reading: Reading) -> Memory:
 
 
 def _joined(parts: Sequence[Memory], reading: Reading) -> Memory:
-    """The rows of all batches, one batch after the other."""
+    """Return the rows of all batches, one batch after the other."""
     if not parts:
-        raise ValueError("points are an iterator without any batch, so their dimension is not known; pass an array")
+        raise ValueError("the iterator yields no batch, so the dimension of the points is not known; pass an array")
     names = parts[0].rows.columns
     for number, part in enumerate(parts):
         if part.rows.columns != names or part.rows.shape[1] != parts[0].rows.shape[1]:
             raise ValueError(
-                f"batch {number + 1} has other columns than batch 1; choose the same columns in the same order, "
-                "columns=[...]"
+                f"the columns of batch {number + 1} are not the columns of batch 1; choose the same columns in the "
+                "same order, columns=[...]"
             )
     weights = [part.rows.weights for part in parts if part.rows.weights is not None]
     others = set.intersection(*(set(part.rows.labels) for part in parts))

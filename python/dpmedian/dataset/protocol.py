@@ -18,12 +18,12 @@ class Input(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of records and their dimension. The number may be private, so errors must not show it."""
+        """The number of records and their dimension. The number may be private, so errors must not show the number."""
         ...
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The names of the coordinates, if they have names."""
+        """The names of the coordinates, or None if the coordinates have no names."""
         ...
 
     @property
@@ -38,11 +38,11 @@ class Input(Protocol):
 
     @property
     def first_missing(self) -> int | None:
-        """The first row without an id, or None. Only the curator may see this number."""
+        """The number of the first row without an id, or None. Only the curator may see it."""
         ...
 
     def source(self, parameters: PublicParameters, progress: Progress | None) -> Source:
-        """A source that answers statistics about the records, after a pass that validates them."""
+        """Return a source that answers statistics of the records, after a pass that validates them."""
         ...
 
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
@@ -51,7 +51,7 @@ class Input(Protocol):
 
 
 class OfRecords:
-    """The properties of an input that follow from its `records`."""
+    """A base class for inputs that have `records`, from which it reads the properties."""
 
     records: Any
 

@@ -17,8 +17,8 @@ __all__ = ["Reading"]
 class Reading:
     """How rows become records.
 
-    `d` is the public dimension of the records, if a plan states it. `labels` are the names of the columns with the
-    groups of the rows.
+    `d` is the public dimension of the records if a plan states it, and otherwise None. `labels` are the names of the
+    columns that say which group a row is in.
     """
 
     columns: Sequence[str | int] | None = None
@@ -50,14 +50,14 @@ class Reading:
 
     @property
     def as_they_are(self) -> bool:
-        """Whether every row is a record without any change. Then files and partitions can stay in place."""
+        """Whether every row is a record as it is stored. If so, files and partitions can stay in place."""
         plain = self.unit is None and self.sample_weight is None and self.weight_max is None and self.scales is None
         return plain and self.geometry == "euclidean" and not self.labels
 
     @property
     def row_width(self) -> int | None:
-        """The number of numbers in a row, or None if it is not known: the coordinates, and a weight if a column of
-        weights is named.
+        """How many numbers each row has, or None if this is not known. The numbers are the coordinates, and the weight
+        if a column of weights is named.
         """
         width = 2 if self.geometry == "sphere" else self.d
         return width if width is None else width + isinstance(self.sample_weight, str)

@@ -1,10 +1,10 @@
-"""Rows in the workers of a Dask cluster. They are read there, and moved so that all rows of a unit are in one
+"""Rows in the workers of a Dask cluster. The workers read the rows, and then all rows of a unit are moved into one
 partition.
 
-Each partition of the result contains a range of the ids, and its rows keep their order. Then the code for rows in
-memory makes the records of the units, in the order of the ids. So the records are the same for any partition of the
-rows. Ids and rows stay inside the trust boundary: this process gets a sample of the ids to choose the ranges, and Dask
-moves rows from worker to worker.
+Each new partition contains a range of the ids, and its rows keep their order. In each partition, the code for rows in
+memory makes the records of the units, in the order of the ids. So the records do not depend on how the rows were
+partitioned. Ids and rows stay inside the trust boundary: this process gets a sample of the ids, from which it chooses
+the ranges, and Dask moves the rows between workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from dpmedian.sources.records import Records
 
 __all__ = ["Rows", "moved_rows"]
 
-# The number of ids per partition in the sample from which the ranges are chosen. It gives ranges of similar size.
+# At least this many ids of each partition (or all of its ids) are in the sample from which the ranges are chosen. With
+# so many ids, the ranges have similar sizes.
 _SAMPLED = 256
 
 Made = TypeVar("Made")
@@ -35,14 +36,14 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a partition, with the unit and the group of each row, if they are known."""
+    """The rows of a partition, with the id and the group of each row (None if there are no ids or no groups)."""
 
     records: Records
     ids: Labels | None
     groups: Labels | None
 
     def chosen(self, rows: NDArray[np.bool_]) -> Rows:
-        """Some of the rows, in their order."""
+        """Return some of the rows, in their order."""
         ids, groups = (None if labels is None else labels.chosen(rows) for labels in (self.ids, self.groups))
         weights = None if self.records.weights is None else self.records.weights[rows]
         return Rows(replace(self.records, array=self.records.array[rows], weights=weights), ids, groups)
@@ -60,9 +61,9 @@ def moved_rows(
 ) -> tuple[list[Any], int | None]:
     """Move the rows of each unit into one partition, and apply `finish` to the rows of each partition.
 
-    Return the results as futures, in order, and the first row that has no id, which only the curator may see. The unit,
-    the weights and `by` (which may be a tuple) are names of columns, columns in memory, or Dask collections with the
-    same partitions as the points.
+    Return the results as futures, in order, and the number of the first row without an id, which only the curator may
+    see. The unit, the weights and `by` are names of columns, columns in memory, or Dask collections with the same
+    partitions as the points. `by` may also be a tuple of names.
     """
     client, count = collection.client, len(collection.partitions)
     columns_of_parts = zip(
@@ -82,7 +83,7 @@ def moved_rows(
     missing = [int(starts[i]) + fact.first_missing for i, fact in enumerate(facts) if fact.first_missing is not None]
     if reading.unit is None:
         return client.map(finish, rows, pure=False), None
-    # A column counts as integers if all of its ids are integers, as for rows in memory.
+    # As for rows in memory, the ids are compared as integers if all of them are integers, and otherwise as text.
     integers = all(fact.integers for fact in facts)
     sampled = sorted(
         label if integers or isinstance(label, bytes) else b"%d" % label for fact in facts for label in fact.sampled
@@ -98,7 +99,7 @@ def moved_rows(
 
 
 def _side(collection: Collection, column: Any, argument: str) -> Sequence[Any]:
-    """The column for each partition: the name of the column, or its values in the partition."""
+    """Return for each partition the name of the column, or the values of the column in this partition."""
     count = len(collection.partitions)
     if column is None or isinstance(column, str) or (isinstance(column, tuple) and argument == "by"):
         return [column] * count
@@ -156,7 +157,7 @@ def _facts(rows: Rows) -> _Facts:
 
 
 def _cut(rows: Rows, bounds: list[Any], integers: bool) -> list[Rows]:
-    """The rows in each range of ids. Rows without an id are left out."""
+    """Divide the rows of a partition by the ranges of their ids. Rows without an id are left out."""
     assert rows.ids is not None
     ids = rows.ids if integers else rows.ids.as_text()
     place = np.fromiter((bisect_right(bounds, label) for label in ids.listed()), dtype=np.int64, count=len(ids))

@@ -1,6 +1,6 @@
 """Files and folders.
 
-If each row is a record without any change, the rows stay in their files. Otherwise they are loaded.
+If every row is a record as it is stored, the rows stay in their files. Otherwise the files are loaded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Stored(OfRecords):
 
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Stored:
-        """Open the files in place if each row is a record without any change. Otherwise load them."""
+        """Open the files in place if every row is a record as it is stored. Otherwise load the files."""
         check_weights(points, reading.sample_weight, reading.weight_max)
         if isinstance(points, FileRecords):
             return cls(points, reading, _as_opened(points, reading))
@@ -60,13 +60,15 @@ class Stored(OfRecords):
         return ArraySource.of(self.records, parameters, progress, reading.nonfinite, reading.copy)
 
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
-        """The records of groups. If the groups were not read yet, points and groups are read together again."""
+        """Return the records of groups. If the columns of groups were not read with the points, points and groups are
+        read again together.
+        """
         names = named_columns(self.given, by) or ()
         there = isinstance(self.records, Memory) and set(names) <= set(self.records.rows.labels)
         if isinstance(self.given, FileRecords):
-            raise ValueError("groups take the path of a file, not an opened file: pass the path as points")
+            raise ValueError("groups need the path of a file, not a file that is already open: pass the path as points")
         rows = self.records if there else _loaded(self.given, replace(self.reading, labels=names))
-        if not isinstance(rows, Memory):  # The points are still in their file, so they are loaded.
+        if not isinstance(rows, Memory):  # The points are still in their file and are loaded now.
             rows = _loaded(self.given, self.reading)
         return rows.grouped(by, keys, most)
 
@@ -74,8 +76,8 @@ class Stored(OfRecords):
 def _as_opened(records: FileRecords, reading: Reading) -> FileRecords:
     if not reading.as_they_are:
         raise ValueError(
-            "units, weights, groups, scales and the sphere take the path of a file or rows in memory, not a file "
-            "that is already open"
+            "units, weights, groups, scales and geometry='sphere' need the path of a file, or rows in memory, and not "
+            "a file that is already open: pass the path"
         )
     if reading.columns is not None:
         raise ValueError("choose the columns when the file is opened, open_points(path, columns=[...])")

@@ -21,7 +21,7 @@ from dpmedian.sources.records import Records
 __all__ = ["read_array", "require_size"]
 
 
-# The largest expansion of deflate (RFC 1951): at most 258 bytes of output for each two bits of input.
+# The largest ratio of output to input of deflate (RFC 1951): two bits of input give at most 258 bytes of output.
 _DEFLATE_RATIO = 1032
 
 
@@ -33,7 +33,7 @@ def read_array(
     intake: Intake,
     label_columns: Sequence[str | int] = (),
 ) -> Records:
-    """The wanted columns of an array of shape (n, d), and the label columns."""
+    """Read the wanted columns of an array of shape (n, d), and the label columns."""
     if kind == "npy":
         require_size(source, source.seek(0, os.SEEK_END))
         source.seek(0)
@@ -43,7 +43,7 @@ def read_array(
             raise ValueError("this is not an NPZ file but a single array; its format is npy")
         with loaded as arrays:
             if name is None and len(arrays.files) != 1:
-                raise ValueError(f"it holds the arrays {arrays.files}: choose one, name=... (--array)")
+                raise ValueError(f"it has several arrays, {arrays.files}: choose one of them, name=... (--array)")
             if name is not None and name not in arrays.files:
                 raise ValueError(f"it has no array {name!r}, only {arrays.files}")
             chosen = name or arrays.files[0]
@@ -54,7 +54,8 @@ def read_array(
     points = from_array(loaded, intake)
     names = numbered(points.shape[1])
     places, others = divide(names, wanted, label_columns)
-    # Ids are read from the original array, because different integers or long doubles may become the same double.
+    # Ids are read from the array before its conversion to doubles, because different integers or long doubles may
+    # become the same double.
     exact = loaded if loaded.dtype.kind in "iuf" else points
     found = {
         str(column): replace(as_labels(exact[:, i], str(column)), name=str(column))
@@ -74,18 +75,18 @@ def require_size(stream: BinaryIO, size: int) -> None:
         return  # This is not an NPY file. The next read raises an error.
     found = header_of(stream, version)
     if found is None:
-        raise ValueError(f"its NPY version {version} is for arrays with named fields; save an array of numbers")
+        raise ValueError(f"NPY version {version} is for arrays with named fields; save an array of numbers")
     shape, _, dtype = found
     if dtype.hasobject:
-        return  # This is a pickle, which numpy refuses to load.
+        return  # This array contains pickled objects, which numpy refuses to load.
     # Every length must be a valid index, even if the array is empty, as with the shape (0, 2**70).
     needed = math.prod(shape) * max(dtype.itemsize, 1)
     if not all(0 <= length <= sys.maxsize for length in shape) or needed > size - stream.tell():
-        raise ValueError(f"its header says shape {shape}, which does not fit its size of {size} bytes")
+        raise ValueError(f"its header states the shape {shape}, but the file has only {size} bytes and may be damaged")
 
 
 def header_of(stream: BinaryIO, version: tuple[int, int]) -> tuple[tuple[int, ...], bool, np.dtype[Any]] | None:
-    """The shape, the order and the type in the header of an NPY file.
+    """Return the shape, the order and the type that the header of an NPY file states.
 
     The result is None if the format version is for arrays with named fields.
     """
@@ -95,7 +96,7 @@ def header_of(stream: BinaryIO, version: tuple[int, int]) -> tuple[tuple[int, ..
     try:
         shape, fortran, dtype = readers[version](stream)
     except (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError) as error:
-        # numpy parses a header as Python, which may raise errors other than ValueError.
+        # numpy parses a header as Python code, which may raise errors other than ValueError.
         raise ValueError(f"its header is not a valid NPY header: {type(error).__name__}") from None
     return shape, fortran, dtype
 
@@ -107,8 +108,11 @@ def _require_member_size(arrays: Any, name: str) -> None:
         return
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError("its arrays must be stored or deflated, as numpy.savez and numpy.savez_compressed do")
-    # The archive states the size of a member. It cannot be larger than its compressed size times the largest expansion.
+    # The archive states the size of a member. A true size is at most the compressed size times the largest ratio.
     if member.file_size > _DEFLATE_RATIO * max(member.compress_size, 1):
-        raise ValueError(f"its array {name!r} claims to have {member.file_size} bytes, which its archive cannot hold")
+        raise ValueError(
+            f"its array {name!r} is said to have {member.file_size} bytes, more than its compressed bytes can hold; "
+            "the file may be damaged"
+        )
     with arrays.zip.open(member) as stream:
         require_size(stream, member.file_size)

@@ -16,7 +16,7 @@ __all__ = ["pyarrow", "read_columnar"]
 
 
 def pyarrow() -> Any:
-    """The library pyarrow, or an error that explains how to install it."""
+    """Return the library pyarrow, or raise an error that explains how to install it."""
     try:
         import pyarrow  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
@@ -41,7 +41,7 @@ def read_columnar(
         file = parquet.ParquetFile(opened)
         names = list(file.schema_arrow.names)
         places, others = divide(names, wanted, label_columns)
-        # Columns can be selected by name only, so a file with a repeated name is read as a whole.
+        # pyarrow selects columns by name only, so a file with a repeated name is read as a whole.
         all_places = [*places, *others]
         table = file.read(columns=[names[i] for i in all_places]) if len(set(names)) == len(names) else file.read()
         table = table.select([names[i] for i in all_places] if len(set(names)) == len(names) else all_places)

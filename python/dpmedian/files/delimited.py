@@ -20,8 +20,8 @@ from dpmedian.sources.records import Records
 __all__ = ["HINT", "Dialect", "read_delimited"]
 
 HINT = (
-    "correct it, or replace such records by the center with nonfinite='center' (--nonfinite center), or if their "
-    "number is private (--neighbours add_remove, groups) leave them out with 'drop'"
+    "correct it, or replace such records by the center with nonfinite='center' (--nonfinite center), or leave them "
+    "out with nonfinite='drop', if the number of records is private (--neighbours add_remove, groups)"
 )
 
 # Texts that spreadsheets and data frames write for a missing value.
@@ -30,8 +30,8 @@ _MISSING = {"", "na", "n/a", "nan", "null", "none"}
 # Delimiters that a header may have. A space is not among them, because names may contain spaces.
 _DELIMITERS = (",", ";", "\t", "|")
 
-# The largest length of a line. A line holds one record, and a million coordinates are shorter. The limit keeps a file
-# without line ends from filling the memory.
+# The largest length of a line. A line holds one record, and even a record of a million coordinates is shorter. Without
+# this limit, a file without line ends would fill the memory.
 _LINE_BYTES = 1 << 26
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -39,7 +39,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Dialect:
-    """The way in which numbers and cells are written. The delimiter is None if the header decides it."""
+    """How a file writes cells and numbers. The delimiter is None if it has to be found in the header."""
 
     delimiter: str | None
     decimal: str
@@ -47,9 +47,9 @@ class Dialect:
 
     @classmethod
     def of(cls, delimiter: str | None, decimal: str, encoding: str, usual: str | None) -> Dialect:
-        """The dialect that the caller gave, checked.
+        """Check the options of the caller and return the dialect.
 
-        `usual` is the delimiter of the format, if the format has only one.
+        `usual` is the delimiter of the format, or None if the format does not determine it.
         """
         if decimal not in (".", ","):
             raise ValueError(f"decimal must be '.' or ',', got {decimal!r}")
@@ -60,7 +60,8 @@ class Dialect:
                 f"decimal sign {decimal!r}"
             )
         try:
-            # Lines are separated before they are decoded, so that a record cannot extend into the next line.
+            # The bytes are divided into lines before they are decoded, so that a record cannot extend into the next
+            # line.
             plain = encoding.lower().replace("_", "-").removesuffix("-sig")
             if "\n,;0".encode(plain) != b"\n,;0" or b"0".decode(plain) != "0":
                 raise ValueError(
@@ -71,10 +72,10 @@ class Dialect:
         return cls(named, decimal, plain)
 
     def number(self, cell: str) -> float:
-        """A cell as a double, or a `ValueError`."""
+        """Convert a cell to a double, or raise a `ValueError`."""
         if self.decimal == ",":
             if "." in cell:
-                raise ValueError("a point in a number although the decimal sign is a comma")
+                raise ValueError("the number contains a point, but the decimal sign is a comma")
             cell = cell.replace(",", ".")
         return read_number(cell)
 
@@ -85,13 +86,15 @@ class Dialect:
             return math.nan
 
     def split(self, line: str) -> list[str]:
-        """The cells of one line. A quote that is not closed in the line raises a `csv.Error`."""
+        """Return the cells of one line. If a quote is not closed in the line, a `csv.Error` is raised."""
         if '"' not in line:
             return line.split(self.delimiter)
         return next(csv.reader([line], delimiter=self.delimiter or ",", strict=True))
 
     def resolved(self, first: str, is_header: bool | None) -> Dialect:
-        """The dialect with a delimiter: the given delimiter, or the only delimiter that occurs in the header."""
+        """Return the dialect with its delimiter: the given delimiter, or the only delimiter that occurs in the
+        header.
+        """
         if self.delimiter is not None:
             return self
         if is_header is False:
@@ -100,13 +103,16 @@ class Dialect:
         found = [delimiter for delimiter in _DELIMITERS if delimiter in outside]
         if len(found) > 1:
             both = " and ".join(map(repr, found))
-            raise ValueError(f"the first line contains {both}: say which one divides it, delimiter=... (--delimiter)")
+            raise ValueError(
+                f"the first line contains {both}: say which of them separates the cells, delimiter=... (--delimiter)"
+            )
         return self._with(found[0] if found else "," if self.decimal == "." else ";")
 
     def _with(self, delimiter: str) -> Dialect:
         if delimiter == self.decimal:
             raise ValueError(
-                "the delimiter and the decimal sign are both ',': say the delimiter, delimiter=... (--delimiter)"
+                "the comma would be both the delimiter and the decimal sign: state the delimiter, delimiter=... "
+                "(--delimiter)"
             )
         return replace(self, delimiter=delimiter)
 
@@ -148,11 +154,11 @@ def _records(
 
 
 def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool:
-    """Whether the first line is a header. A line of names is a header, and a line of numbers is a record.
+    """Return whether the first line is a header. A line of names is a header, and a line of numbers is a record.
 
     In any other case the caller must pass `header`. In an unattended run a first line of numbers is an error, because
-    otherwise a record would decide whether it is a header. The first name may be blank, because pandas and R write a
-    column of row numbers without a name.
+    otherwise a record would decide whether the file has a header. The first name may be blank, because pandas and R
+    write a column of row numbers without a name.
     """
     numbers = sum(not math.isnan(dialect.number_or_nan(cell)) for cell in first)
     missing = any(cell.strip().lower() in _MISSING for i, cell in enumerate(first) if i or cell.strip())
@@ -166,13 +172,13 @@ def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool
     return True
 
 
-# Reading with a curator, who sees every error.
+# Attended reading: the curator sees every error.
 
 
 def _read_attended(stream: BinaryIO, options: _Options) -> Records:
     dialect, header, wanted, _, label_columns = options
     lines = _decoded(_lines(stream, unattended=False), dialect.encoding)
-    # Without a header, even a blank first line is a record: a missing value in a file with one column.
+    # Without a header, even a blank first line is a record, with a missing value, if the file has one column.
     skipped, first = next(((i, line) for i, line in enumerate(lines) if header is False or line.strip()), (0, None))
     if first is None:
         raise ValueError("the file is empty")
@@ -183,8 +189,8 @@ def _read_attended(stream: BinaryIO, options: _Options) -> Records:
         named = _is_header(row, resolved, unattended=False) if header is None else header
         if not named and resolved.delimiter not in (dialect.delimiter, ",") and len(row) > 1:
             raise ValueError(
-                f"the first line looks like a record with the delimiter {resolved.delimiter!r}, but no record may "
-                "decide how the others are read; say delimiter=... and header=False (--delimiter, --no-header)"
+                f"with the delimiter {resolved.delimiter!r} the first line is a record, but a record must not decide "
+                "which delimiter is used; state delimiter=... and header=False (--delimiter, --no-header)"
             )
         names = [cell.strip() for cell in row] if named else numbered(len(row))
         places, others = divide(names, wanted, label_columns)
@@ -193,7 +199,7 @@ def _read_attended(stream: BinaryIO, options: _Options) -> Records:
         texts: list[list[str]] = [[] for _ in others]
         records = rows if named else chain([row], rows)
         for row in records:
-            # A blank line is not a record, except in a file with one column, in which it is a missing value.
+            # A blank line is not a record, except in a file with one column, where a blank line is a missing value.
             if row or len(names) == 1:
                 row = row or [""]
                 count += 1
@@ -209,7 +215,7 @@ def _read_attended(stream: BinaryIO, options: _Options) -> Records:
 
 
 def _lines(stream: BinaryIO, unattended: bool) -> Iterator[bytes]:
-    """The lines.
+    """Yield the lines.
 
     A line longer than `_LINE_BYTES` raises an error with its number, or becomes blank in an unattended run.
     """
@@ -232,7 +238,8 @@ def _decoded(stream: Iterable[bytes], encoding: str) -> Iterator[str]:
             yield (raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw).decode(encoding)
         except UnicodeDecodeError:
             raise ValueError(
-                f"line {number} is not {encoding}: say the encoding, such as encoding='latin-1' (--encoding latin-1)"
+                f"line {number} is not valid {encoding}: state the encoding, such as encoding='latin-1' (--encoding "
+                "latin-1)"
             ) from None
 
 
@@ -255,7 +262,7 @@ def _cell(cell: str, dialect: Dialect, where: str, name: str) -> float:
     raise ValueError(f"{where}, column {name!r}: the value is {'missing' if math.isnan(value) else 'infinite'}; {HINT}")
 
 
-# Unattended reading: after the header there are no errors, and every line is a separate record.
+# Unattended reading: nothing after the header raises an error, and every line is a separate record.
 
 
 def _read_unattended(stream: BinaryIO, options: _Options) -> Records:
@@ -302,12 +309,14 @@ def _read_unattended(stream: BinaryIO, options: _Options) -> Records:
 def _numbered_columns(
     wanted: Sequence[str | int] | None, d: int | None, label_columns: Sequence[str | int]
 ) -> tuple[list[int], int | None]:
-    """The columns of a file without a header, and their number, from the caller's options alone."""
+    """Return the chosen columns of a file without a header, and how many columns there are. Only the caller's options
+    decide this.
+    """
     if wanted is None:
         if d is None or label_columns:
             raise ValueError(
-                "without a header the first record would decide how many columns there are: choose them by number, "
-                "columns=['1', '2', ...] (--columns 1,2,...)"
+                "without a header the first record would decide how many columns there are: choose the columns by "
+                "number, columns=['1', '2', ...] (--columns 1,2,...)"
             )
         return list(range(d)), d
     return _numbers([*wanted, *label_columns])[: len(wanted)], None

@@ -2,8 +2,9 @@
 
 NPY and Arrow files are read in place. Other files are converted to a cache.
 
-A cache belongs to this process. It is a temporary file that only the user of the process can read. Its name is removed
-before the first record is written, so that no file is left when the process ends for any reason.
+A cache belongs to this process. It is a temporary file that only the user of the process can read. On Linux and macOS
+the file is unlinked from its folder before the first record is written, so no file is left when the process ends,
+whatever the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dpmedian.sources.records import Records
 
 __all__ = ["open_points"]
 
-# The number of values that are converted together (some MiB).
+# The number of values that are converted together (8 MiB of doubles).
 _BLOCK = 1 << 20
 
 Wanted = Sequence[str | int] | None
@@ -76,14 +77,15 @@ def open_points(
         The folder for a conversion. The default is the system's folder for temporary files.
     d : int, optional
         The public dimension. It is checked if it is given. It is required in an unattended run if otherwise a record
-        would decide it.
+        would decide the dimension.
     progress : bool or callable, optional
-        None shows a bar on a terminal while a conversion takes more than two seconds.
+        True shows a progress bar, False shows none, and a function is called with the finished fraction. None shows a
+        bar on a terminal if a conversion takes more than two seconds.
 
     Returns
     -------
     FileRecords or Records
-        The points for `geometric_median` and `Plan.run`, which can use them many times.
+        The points, for any number of calls of `geometric_median` and `Plan.run`.
     """
     intake = Intake.of(nonfinite, d)
     if isinstance(columns, (str, bytes)):
@@ -94,7 +96,10 @@ def open_points(
     single = Path("-" if several else cast(str, path))
     stdin = not several and os.fspath(single) == "-"
     if cache is not None and (stdin or kind not in ("arrow", "feather", "parquet")):
-        raise ValueError("cache= (--cache) is for Arrow and Parquet files: other files and stdin are not converted")
+        raise ValueError(
+            "cache= (--cache) is only for Arrow and Parquet files, because other files and stdin are not converted: "
+            "leave it out"
+        )
     stays = not stdin and all(option is None for option in text.values())
     drop = nonfinite == "drop"
     opened: FileRecords | None = None
@@ -127,7 +132,7 @@ def open_points(
 
 
 def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
-    """Open an NPY file with an array of floats, in C or Fortran order. None for any other array."""
+    """Open an NPY file with an array of floats, in C or Fortran order. Return None for any other array."""
     file = RecordFile(path)
     with path.open("rb") as stream:
         require_size(stream, path.stat().st_size)
@@ -147,12 +152,12 @@ def _npy(path: Path, wanted: Wanted) -> FileRecords | None:
 
 
 def _arrow(path: Path, wanted: Wanted) -> FileRecords | None:
-    """Open an Arrow file with columns of floats. None if a column is compressed, has missing values, or has another
-    type.
+    """Open an Arrow file with columns of floats. Return None if a column is compressed, has missing values, or has
+    another type.
     """
     arrow = pyarrow()
     file = RecordFile(path)
-    # The memory map is only used to find the positions of the columns.
+    # The memory map is used only to find the positions of the columns.
     with arrow.memory_map(os.fspath(path)) as mapped:
         size = mapped.size()
         try:
@@ -189,7 +194,7 @@ def _buffer(arrow: Any, column: Any, base: int, size: int) -> Column | None:
 
 
 def _batches(files: Sequence[Path], kind: str, wanted: Wanted) -> tuple[tuple[str, ...], int, Iterator[Any]]:
-    """The names of the chosen columns, the number of records, and an iterator over tables of records."""
+    """Return the names of the chosen columns, the number of records, and an iterator over tables of records."""
     arrow = pyarrow()
     read = _parquet if kind == "parquet" else _ipc
     try:
@@ -209,7 +214,7 @@ Part = tuple[list[str], int, Iterator[Any]]
 
 
 def _parquet(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
-    """The names of the columns, the number of records, and tables of the chosen columns, each of bounded size."""
+    """Return the names of the columns, the number of records, and tables of bounded size of the chosen columns."""
     import pyarrow.parquet as parquet  # type: ignore[import-untyped, unused-ignore]
 
     metadata = parquet.read_metadata(path)
@@ -226,7 +231,7 @@ def _parquet(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
 
 
 def _ipc(arrow: Any, path: Path, chosen: Sequence[str] | None) -> Part:
-    """The names of the columns, the number of records, and the batches of an Arrow file."""
+    """Return the names of the columns, the number of records, and the batches of an Arrow file."""
     with arrow.OSFile(os.fspath(path)) as source:
         reader = arrow.ipc.open_file(source)
         names, n = list(reader.schema.names), reader.count_rows()
@@ -281,7 +286,7 @@ def _cached(
             advance = meter.span()
             for block, found in blocks:
                 if dtype is None:
-                    # A column of lists becomes several columns, one for each number of a list.
+                    # A column of lists becomes several columns, one for each position in the lists.
                     names, d, dtype = found, block.shape[1], block.dtype
                     _require_room(folder, total * d * dtype.itemsize, source)
                 if block.shape[1] != d:
@@ -303,7 +308,7 @@ def _cached(
 
 def _require_room(folder: str, needed: int, source: str) -> None:
     if shutil.disk_usage(folder).free < needed:
-        raise OSError(errno.ENOSPC, f"{_no_room(folder, source)}; it takes {needed / 2**20:.0f} MiB")
+        raise OSError(errno.ENOSPC, f"{_no_room(folder, source)}; the conversion needs {needed / 2**20:.0f} MiB")
 
 
 def _write(out: BinaryIO, block: bytes, folder: str, source: str) -> None:
@@ -317,4 +322,4 @@ def _write(out: BinaryIO, block: bytes, folder: str, source: str) -> None:
 
 
 def _no_room(folder: str, source: str) -> str:
-    return f"{folder!r} has no room to convert {source}: choose another folder, cache=... (--cache)"
+    return f"the disk of {folder!r} is too full to convert {source}: choose another folder, cache=... (--cache)"

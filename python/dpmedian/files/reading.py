@@ -1,8 +1,8 @@
 """`read_points` finds the format of a file and reads it.
 
-These errors are raised before any budget is spent, and only the holder of the data sees them. So they may name the row
-and the column. In unattended runs (`nonfinite` "center" or "drop") the content of a record never raises an error and is
-never shown.
+Errors of these functions are raised before any budget is spent, and only the holder of the data sees them. So the
+errors may name the row and the column. In unattended runs (`nonfinite` "center" or "drop") the content of a record
+never raises an error and is never shown.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_points(
     `format` is csv, tsv, csv.gz, tsv.gz, parquet, arrow, feather, npy or npz. The default is the extension of the file
     name, and csv for stdin. An integer in `columns` is a column number, counted from 1. A text is a column name, or a
     column number if no column has this name. `name` selects an array of an NPZ file. A single column of lists in a
-    Parquet or Arrow file becomes several columns, one for each number of a list.
+    Parquet or Arrow file becomes several columns, one for each position in the lists.
 
     Delimited text: by default, the first line that is not blank is the header. If this line has only numbers, it is a
     record, and if it has both names and numbers, an error is raised. `header=True` or `header=False` states whether
@@ -71,35 +71,36 @@ def read_points(
     is UTF-8. Blank lines are not records, except in a file with one column, in which they are missing values.
 
     With `nonfinite="raise"` an error names the first cell that is missing, infinite or not a number. With "center" and
-    "drop" such cells become NaN or stay infinite, for a run that replaces or drops their records. Then a record can
-    neither cause an error, nor be shown, nor decide how other records are read. Every line after the header is one
-    record, including blank lines, and a quoted cell cannot continue on the next line. A line with another number of
-    cells becomes NaN. A first line with only numbers is an error unless `header` is given. A file without a header
-    needs `columns` by number or the dimension ``d``. A column of lists without a fixed length needs ``d``.
+    "drop" such cells become NaN or stay infinite, for a run that replaces or drops their records. With these two
+    values, no record can cause an error, be shown in a message, or decide how other records are read. Every line after
+    the header is one record, including blank lines, and a quoted cell cannot continue on the next line. A line with
+    another number of cells becomes NaN. A first line with only numbers is an error unless `header` is given. A file
+    without a header needs `columns` by number or the dimension ``d``. A column of lists without a fixed length needs
+    ``d``.
 
     Parameters
     ----------
     path : path, list of paths, or "-" for stdin
-        The file, or a folder or list of files. Several files are read one after the other. Of a folder and its
-        subfolders, all files are read that have one of the formats (or the given `format`); if there are files of
-        several formats, an error is raised. Names that begin with "_" or "." are skipped.
+        The file, or a folder or list of files. Several files are read one after the other. In a folder and its
+        subfolders, the files with a known format (or with the given `format`) are read; if they have several formats,
+        an error is raised. Names that begin with "_" or "." are skipped.
     columns : list of str or int, optional
         Columns by name, or by number from 1. The default is all columns. Names are looked up in every file, and numbers
         count the columns of every file.
     header : bool, optional
         Whether delimited text has a header.
     name : str, optional
-        An array of an NPZ file.
+        The name of the array in an NPZ file. It may be left out if there is only one array.
     nonfinite : {"raise", "center", "drop"}
         The treatment of cells that are not finite numbers.
     format, delimiter, decimal, encoding : str, optional
         Properties of the file, if its name or its header does not determine them.
     d : int, optional
         The public dimension. It is checked if it is given. It is required in an unattended run if otherwise a record
-        would decide it.
+        would decide the dimension.
     labels : list of str or int, optional
-        Columns that hold ids or names of groups, by name or by number from 1. Blanks around a label are ignored, and an
-        empty label is missing.
+        Columns of ids or of names of groups, by column name or by number from 1. Blanks around a label are ignored, and
+        an empty label counts as missing.
 
     Returns
     -------
@@ -143,7 +144,9 @@ def read_points(
 
 
 def _joined(files: Sequence[Path], columns: Sequence[str | int] | None, options: Mapping[str, Any]) -> Records:
-    """The rows of several files. Without `columns`, the columns of the first file are read from all files, by name."""
+    """Read the rows of several files. If `columns` is None, the columns of the first file are read from all files, by
+    name.
+    """
     parts: list[Records] = []
     for file in files:
         first = parts[0] if parts else None
@@ -158,12 +161,12 @@ def _joined(files: Sequence[Path], columns: Sequence[str | int] | None, options:
 
 
 def is_several(path: Any) -> bool:
-    """Whether this is a folder or a list of files."""
+    """Return whether `path` is a folder or a list of files."""
     return isinstance(path, (list, tuple)) or (os.fspath(path) != "-" and Path(path).is_dir())
 
 
 def files_of(path: Any, named: str | None) -> tuple[list[Path], str]:
-    """The files of a folder or a list, and their common format."""
+    """Return the files of a folder or a list, and their common format."""
     if isinstance(path, (list, tuple)):
         files = [Path(file) for file in path]
         if not files:
@@ -186,11 +189,11 @@ def files_of(path: Any, named: str | None) -> tuple[list[Path], str]:
 
 
 def _visible_files(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
-    """The files of a folder that belong to its data.
+    """Yield the data files of a folder and its subfolders.
 
     A file or folder whose name begins with "_" or "." is skipped, as in pyarrow, pandas and Spark. Such files are
-    temporary files, checkpoints or metadata (`_temporary`, `.ipynb_checkpoints`). They may contain copies of rows, and
-    reading the copies would give a person several records.
+    temporary files, checkpoints or metadata (`_temporary`, `.ipynb_checkpoints`). They may contain copies of rows. If
+    the copies were read, a person would have several records.
     """
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(("_", "."))]
@@ -202,7 +205,7 @@ def _visible_files(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str], kind: str) -> Iterator[BinaryIO]:
-    """The bytes of the file or of stdin. Formats with an index at their end need all bytes at once."""
+    """Open the file or stdin as bytes. Formats with an index at the end are read from stdin as a whole."""
     text = kind.startswith(("csv", "tsv"))
     if os.fspath(path) != "-":
         with open(path, "rb") as file:
@@ -218,7 +221,7 @@ def _decompressed(stream: BinaryIO, kind: str) -> BinaryIO:
 
 
 def file_format(path: str | os.PathLike[str], named: str | None) -> str:
-    """The format that the caller gave, or that the name of the file implies."""
+    """Return the format that the caller stated, or the format that the name of the file implies."""
     stdin = os.fspath(path) == "-"
     if named is not None and named not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {named!r}")
@@ -245,7 +248,9 @@ def _advice(path: str) -> str:
 
 
 def _is_device(path: str | os.PathLike[str]) -> bool:
-    """Whether this is a device such as /dev/zero. Terminals and pipes are no such devices, because they end."""
+    """Return whether `path` is a device such as /dev/zero, which has no end. Terminals and pipes end, so they do not
+    count.
+    """
     mode = os.stat(path).st_mode
     if stat.S_ISBLK(mode):
         return True
@@ -256,7 +261,7 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
 
 
 def named(path: Any) -> str:
-    """The name of the file for messages."""
+    """Return the name of the file for messages."""
     if isinstance(path, (list, tuple)):
         return "the list of files"
     return "stdin" if os.fspath(path) == "-" else repr(Path(path).name)

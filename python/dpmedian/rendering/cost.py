@@ -11,12 +11,12 @@ __all__ = ["cost_dict", "explained", "protected"]
 
 
 def cost_dict(cost: PrivacyCost) -> dict[str, Any]:
-    """The components that are not empty, and rho."""
+    """Return the components that are not empty, and rho."""
     return {**cost.to_dict(), "rho": cost.rho}
 
 
 def protected(neighbours: str, unit: str) -> str:
-    """The neighbors of a cost, as the end of a sentence."""
+    """Return the neighbors of a cost, as the end of a sentence."""
     rows = "" if unit == RECORD else ", with all of its records"
     if relation_of(neighbours).size_is_public:
         return f"data sets in which one {unit} was replaced{rows}; how many there are is public"
@@ -24,7 +24,7 @@ def protected(neighbours: str, unit: str) -> str:
 
 
 def explained(cost: PrivacyCost, cap: PrivacyCost | None) -> list[str]:
-    """Every component of a cost in a sentence, and their total."""
+    """Return a sentence about every component of a cost, and about the total."""
     parts = []
     if cost.mu_squared:
         shared = "" if cap is None else f"; of it {cap.mu_squared:.6g} is a cap, beyond which no release is made"

@@ -23,7 +23,8 @@ from dpmedian.spherical import kilometers
 
 __all__ = ["NOTHING_SHOWN", "groups_plan_record", "groups_plan_view", "releases_record", "releases_view"]
 
-# The largest number of rows that are printed (`to_frame` has all rows), and of groups that a plan names.
+# The largest number of rows that are printed (`to_frame` has all rows), and the largest number of groups that a plan
+# names.
 _MOST, _NAMED = 40, 3
 NOTHING_SHOWN = (
     "no group is shown, because no noisy size reached the threshold; this is an output like any other, and its cost is "
@@ -42,8 +43,8 @@ def _about(plan: GroupsPlan) -> list[str]:
     if plan.selection is not None:
         half, most_often = (plan.selection.size_found(share) for share in (0.5, 0.99))
         facts.append(
-            f"keys: nobody has listed them; a group is shown if its noisy size is {plan.selection.threshold} or more, "
-            f"which half of the groups of {half} reach, and 99 % of those of {most_often}"
+            f"keys: not listed; a group is shown if its noisy size is at least {plan.selection.threshold}, which "
+            f"happens for half of the groups with {half} records and for 99 % of the groups with {most_often} records"
         )
     if plan.minimum is not None:
         facts.append(f"minimum: a group whose noisy size is below {plan.minimum} has no point")
@@ -51,7 +52,7 @@ def _about(plan: GroupsPlan) -> list[str]:
 
 
 def _planned_rows(plan: GroupsPlan) -> list[tuple[str, ...]]:
-    """One row for each plan. Groups with the same guess of their size share a plan."""
+    """Return one row for each plan. Groups with the same guess of their size share a plan."""
     names: dict[Plan, list[str]] = {own: [] for own in plan.plans}
     for key, own in zip(plan.keys or (), plan.plans, strict=False):
         names[own].append(key_text(key))
@@ -59,15 +60,15 @@ def _planned_rows(plan: GroupsPlan) -> list[tuple[str, ...]]:
 
 
 def _named(names: list[str]) -> str:
-    """The names of the groups of a plan, or the first few of many names."""
+    """Return the names of the groups of a plan, or the first few names if there are many."""
     if not names:
         return "every group"
     return "; ".join(names[:_NAMED]) + (f"; ... ({len(names)} groups)" if len(names) > _NAMED else "")
 
 
 def _expected(plan: Plan) -> tuple[str, str, str]:
-    """The guess of the size, the predicted error and the predicted failure. Without a guess, the values of an
-    example.
+    """Return the guess of the size, the predicted error and the predicted failure. Without a guess, these are the
+    values of an example.
     """
     if plan.n is not None:
         return str(plan.n), _error_text(plan.prediction), probability_text(plan.prediction.failure)
@@ -100,9 +101,9 @@ def _choice_head(plan: GroupsPlan) -> tuple[str, ...]:
 
 
 _CHOICE_NOTE = (
-    "max_groups_per_unit: the budget is shared by as many groups as one {unit} contributes to. If it has rows in more "
-    "groups, those with the most of its rows count. A larger number adds noise to every group, and makes the groups "
-    "larger if many have rows in several of them."
+    "max_groups_per_unit: the largest number of groups to which one {unit} contributes. These groups share the "
+    "budget. If a {unit} has rows in more groups, the groups with the most of its rows count. A larger number adds "
+    "noise to every group, but makes groups larger if rows of one {unit} are often in several groups."
 )
 
 
@@ -111,12 +112,12 @@ def _plan_title(plan: GroupsPlan) -> str:
 
 
 def _how_many(plan: GroupsPlan) -> str:
-    return "groups that nobody has listed" if plan.keys is None else f"{len(plan.keys)} groups"
+    return "groups whose keys are not listed" if plan.keys is None else f"{len(plan.keys)} groups"
 
 
 @as_view.register
 def groups_plan_view(plan: GroupsPlan) -> View:
-    """The groups, their common cost, the effect of other numbers of groups per unit, and the plan of one group."""
+    """Show the groups, their common cost, the effect of other numbers of groups per unit, and the plan of one group."""
     facts = [*_left_out(len(set(plan.plans))), *_about(plan)]
     title, rows = [_plan_title(plan)], _planned_rows(plan)
     parts = [titled(title, _PLAN_HEAD, rows, facts, yielding=(0,), numbers=(1, 2, 3))]
@@ -131,8 +132,8 @@ def groups_plan_view(plan: GroupsPlan) -> View:
 
 @as_record.register
 def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
-    """The part of a record that was fixed before the data were read: the different plans, and the plan of each
-    group.
+    """Return the part of a record that was fixed before the data were read: the different plans, and which of them each
+    group has.
     """
     different = list(dict.fromkeys(plan.plans))
     place = {own: index for index, own in enumerate(different)}
@@ -154,14 +155,14 @@ def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
 
 
 def _without_digest(record: dict[str, Any]) -> dict[str, Any]:
-    """A plan as a part of another record, without its own digest, because the digest of the other record covers the
-    plan.
+    """Return a plan without its own digest, for another record that contains it, because the digest of that record
+    covers the plan.
     """
     return {name: value for name, value in record.items() if name != "digest"}
 
 
 def _plain(key: object) -> object:
-    """A key as JSON: a text, a number, or a list of these."""
+    """Return a key as JSON: a text, a number, or a list of texts and numbers."""
     if isinstance(key, tuple):
         return [_plain(part) for part in key]
     return key if isinstance(key, (str, int, float, bool)) else str(key)
@@ -195,7 +196,7 @@ def _length(value: float) -> str:
 
 
 def _interval(release: Release) -> str:
-    """The half widths of the intervals of the first four coordinates."""
+    """Return half of the length of the interval of each of the first four coordinates."""
     region = release.shown_region
     if region is None:
         return ""
@@ -204,7 +205,7 @@ def _interval(release: Release) -> str:
 
 
 def _left_out(count: int) -> list[str]:
-    return [f"{count - _MOST} more groups are left out here; to_frame() has all of them"] if count > _MOST else []
+    return [f"{count - _MOST} more groups are not printed; to_frame() has all groups"] if count > _MOST else []
 
 
 def _facts(releases: Releases) -> list[str]:
@@ -219,14 +220,16 @@ def _facts(releases: Releases) -> list[str]:
 
 
 def _common_notes(releases: Releases) -> list[str]:
-    """The most frequent notes, each with the number of its groups. The record of a group has all of its notes."""
+    """Return the most frequent notes, each with the number of groups that have it. The record of a group has all notes
+    of the group.
+    """
     noted = Counter(note for release in releases.released.values() for note in dict.fromkeys(release.notes))
     return [f"note of {count} of {len(releases)} groups: {note}" for note, count in noted.most_common(_NOTES)]
 
 
 @as_view.register
 def releases_view(releases: Releases) -> View:
-    """One row for each group, up to forty, and the cost of all groups together."""
+    """Show one row for each group, up to forty, and the cost of all groups together."""
     head, names = _head(releases), ", ".join(releases.columns[:4])
     title = f"Releases of {len(releases)} groups" + ("" if releases.name is None else f": {releases.name}")
     last = len(head) - 1
@@ -245,7 +248,7 @@ def releases_view(releases: Releases) -> View:
 
 @as_record.register
 def releases_record(releases: Releases) -> dict[str, Any]:
-    """One object with a list `groups`, each with its key, and the plan of all groups."""
+    """Return one object with the plan of all groups and a list `groups`, in which each group has its key."""
     content = {
         **groups_plan_record(releases.plan),
         "outcome": "released",

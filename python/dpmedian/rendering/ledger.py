@@ -16,13 +16,13 @@ __all__ = ["ledger_record", "ledger_view"]
 
 _COLUMNS = ("name", "method", "date", "cost", "share", "state", "seeded", "left")
 
-# The largest number of entries that are shown (the latest ones), and of names in a note.
+# The largest number of entries that are shown (the latest entries), and the largest number of names in a note.
 _SHOWN, _NAMED = 40, 3
 
 
 @as_view.register
 def ledger_view(ledger: Ledger) -> View:
-    """A table with lines of at most 80 characters. Long names and methods are cut."""
+    """Show a table with lines of at most 80 characters. Long names and methods are cut."""
     heading, rows, earlier, notes = _content(ledger)
     omitted = [f"({earlier} earlier entries)"] if earlier else []
     right = (_COLUMNS.index("share"), _COLUMNS.index("left"))
@@ -36,7 +36,7 @@ def ledger_view(ledger: Ledger) -> View:
 
 @as_record.register
 def ledger_record(ledger: Ledger) -> dict[str, Any]:
-    """The terms, the remaining budget, and all entries with their shares, as JSON."""
+    """Return the terms, the remaining budget, and all entries with their shares, as JSON."""
     shares, left = ledger.shares
     return {
         "budget": ledger.budget.to_dict(),
@@ -55,7 +55,7 @@ def ledger_record(ledger: Ledger) -> dict[str, Any]:
 
 
 def _content(ledger: Ledger) -> tuple[list[str], list[tuple[str, ...]], int, list[str]]:
-    """A heading, the last rows, the number of earlier rows that are not shown, and notes."""
+    """Return a heading, the last rows, the number of earlier rows that are not shown, and notes."""
     entries, (shares, left) = ledger.entries, ledger.shares
     measure = ledger.budget.measure
     heading = [
@@ -79,28 +79,29 @@ def _content(ledger: Ledger) -> tuple[list[str], list[tuple[str, ...]], int, lis
         )
         for entry, share in list(zip(entries, shares, strict=False))[-_SHOWN:]
     ]
-    notes = [f"share: of {ledger.additive}, which adds up, in what was spent and what is left"]
+    notes = [f"share: an entry's fraction of the budget in {ledger.additive}, in which costs add up"]
     if measure != ledger.additive:
-        notes[0] += f". {measure.capitalize()} does not add up: equal shares take less and less of it"
+        notes[0] += f". In {measure} costs do not add up: of two equal shares, the later one takes less of it"
     converted: dict[tuple[str, float], list[str]] = {}
     for entry in entries:
         if entry.converted_from is not None and entry.factor is not None:
             converted.setdefault((entry.converted_from, entry.factor), []).append(entry.name)
     for (whose, factor), names in converted.items():
         notes.append(
-            f"converted: {factor:.3g} times its rho is charged for what protects {whose}, because this ledger counts "
+            f"converted: for a release that protects {whose}, {factor:.3g} times its rho is charged, because this "
+            "ledger counts "
             f"{ledger.counts}: {', '.join(names[:_NAMED])}" + (", ..." if len(names) > _NAMED else "")
         )
     return heading, rows, max(len(entries) - _SHOWN, 0), notes
 
 
 def _percent(share: float) -> str:
-    """A share in percent. A positive share below 0.1 % is not shown as 0."""
+    """Return a share in percent. A positive share below 0.1 % is not shown as 0."""
     return "< 0.1 %" if 0.0 < share < 0.0005 else f"{100.0 * share:.1f} %"
 
 
 def _from_here(path: Path) -> str:
-    """The path relative to the current directory.
+    """Return the path relative to the current directory.
 
     A ledger stores an absolute path, so that a change of the current directory has no effect.
     """
@@ -111,7 +112,7 @@ def _from_here(path: Path) -> str:
 
 
 def _short(cost: PrivacyCost) -> str:
-    """The cost in a few characters."""
+    """Return the cost in a few characters."""
     if cost.epsilon is not None:
         measure, value, delta = "eps", cost.epsilon, cost.delta
     elif cost.is_pure:

@@ -55,7 +55,7 @@ def _title(places: Places) -> str:
 
 @as_view.register
 def places_view(places: Places) -> View:
-    """One row for each cluster, and the cost of all clusters together."""
+    """Show one row for each cluster, and the cost of all clusters together."""
     head, title = _head(places), [_title(places)]
     numbers = range(1, len(head))
     table = titled(title, head, _rows(places), _facts(places), width=_WIDTH, numbers=numbers, aligned=True)
@@ -64,14 +64,14 @@ def places_view(places: Places) -> View:
 
 @as_csv.register
 def places_csv(places: Places) -> str:
-    """The table of `to_frame`, with the cluster in the first column."""
+    """Return the table of `to_frame` as CSV, with the cluster in the first column."""
     rows = places.rows()
     return csv_text(([index, *row.values()] for index, row in enumerate(rows)), ["cluster", *rows[0]])
 
 
 @as_record.register
 def places_record(places: Places) -> dict[str, Any]:
-    """The record of a release, with the clusters."""
+    """Return the record of a release, with the clusters."""
     content = {
         **release_record(places),
         "centers": places.centers.tolist(),

@@ -14,7 +14,7 @@ from dpmedian.rendering.table import html_block, titled
 
 __all__ = ["plan_table", "plan_view", "probability_text"]
 
-# A plan prints the scales of at most this many columns.
+# The table of a plan shows the scales of at most this many columns.
 _SCALES_SHOWN = 8
 _HEAD = ("stage", "queries", "noise", "sensitivity", "rho")
 # The columns with text, which is wrapped if the table would be too wide.
@@ -28,8 +28,8 @@ _CORE_RADII = "core radii (the core radius is the distance from the median withi
 
 _REGIONS = {
     "ellipsoid": "an ellipsoid with standard errors, and a ball",
-    "ball": "a ball; more records or a larger budget would afford an ellipsoid with standard errors",
-    "by size": "a ball, and if the size affords it an ellipsoid with standard errors",
+    "ball": "a ball; an ellipsoid with standard errors needs more records or a larger budget",
+    "by size": "a ball, and also an ellipsoid with standard errors if the noisy size is large enough",
 }
 
 
@@ -44,7 +44,7 @@ def _title(plan: Plan) -> str:
 
 
 def _noise(noise: Noise) -> str:
-    """The noise in words."""
+    """Return the noise in words."""
     if noise.kind == "Gaussian":
         at_most = f"{noise.remark} " if noise.remark else ""
         return f"Gaussian, sigma {at_most}{noise.scale:.4g}"
@@ -60,7 +60,7 @@ def _row(stage: Stage) -> tuple[str, ...]:
 
 
 def _reads(reads: Reads) -> str:
-    """How often the records are read, in words."""
+    """Return in words how often the records are read."""
     most = f"at most {reads.most}"
     passes = most if reads.expected == reads.most else f"about {reads.expected:.0f}, {most}"
     sample = f"; {reads.sample_expected:.0f} over a hidden sample of {reads.sample}" if reads.sample else ""
@@ -72,21 +72,19 @@ def _memory(reads: Reads) -> str:
 
 
 def _time(seconds: float) -> str:
-    """A guess with one digit, because the machine is unknown."""
+    """Return a time in words, with one digit only, because the machine is unknown."""
     value, unit = (seconds, "s") if seconds < 100.0 else (seconds / 60.0, "minutes")
     shown = f"{float(f'{value:.1g}'):g}"
-    return f"processor time: about {shown} {unit}, a guess for a machine like that of the benchmarks"
+    return f"processor time: about {shown} {unit}, a guess for a machine like the machine of the benchmarks"
 
 
 def probability_text(failure: float) -> str:
-    """A probability in words. Small probabilities are extrapolated and not measured, so only a bound is given for
-    them.
-    """
+    """Return a probability in words. Small probabilities are extrapolated, not measured, so only a bound is shown."""
     return "below 1e-6" if failure < 1e-6 else f"{failure:.2g}"
 
 
 def _example(n: int, predicted: Prediction) -> str:
-    """The prediction for one number of records, in a line."""
+    """Return the prediction for one number of records, in a line."""
     known = [f"{predicted.excess:.2g} of excess"] if predicted.excess is not None else []
     if predicted.relative_error is not None:
         known.append(f"{predicted.relative_error:.2g} core radii to the median")
@@ -94,7 +92,7 @@ def _example(n: int, predicted: Prediction) -> str:
 
 
 def _under_replace(cost: PrivacyCost) -> str:
-    """The cost for a replaced record, which is a removal and an addition."""
+    """Return the cost if a record is replaced, which is a removal and an addition."""
     replaced = cost_of_groups([cost], 1, "replace")
     if cost.delta is None or not cost.delta:
         return str(replaced)
@@ -103,10 +101,10 @@ def _under_replace(cost: PrivacyCost) -> str:
 
 def _facts(plan: Plan) -> list[str]:
     predicted = plan.prediction
-    together = "; all stages together cost no more than that" if any(stage.capped for stage in plan.stages) else ""
+    together = "; all stages together cost at most this" if any(stage.capped for stage in plan.stages) else ""
     facts = [_LEGEND.format(unit=plan.cost.unit), f"cost: {plan.cost}{together}"]
     if not plan.cost.protection.relation.size_is_public:
-        facts.append(f"the same noise under replace: {_under_replace(plan.cost)}")
+        facts.append(f"the same noise, if a record is replaced, costs {_under_replace(plan.cost)}")
     if plan.parameters.scales is not None:
         listed = [f"{scale:g}" for scale in plan.parameters.scales[:_SCALES_SHOWN]]
         more = [f"and {plan.d - _SCALES_SHOWN} more"] if plan.d > _SCALES_SHOWN else []
@@ -136,13 +134,13 @@ def _facts(plan: Plan) -> list[str]:
 
 
 def plan_table(plan: Plan) -> View:
-    """The table that a reviewer checks, and the predictions. The HTML is a part of the notebook view."""
+    """Show the table that a reviewer checks, and the predictions. The HTML is a part of the notebook view."""
     rows = [_row(stage) for stage in plan.stages]
     return titled([_title(plan)], _HEAD, rows, _facts(plan), yielding=_WORDS, numbers=(3, 4))
 
 
 @as_view.register
 def plan_view(plan: Plan) -> View:
-    """A table that fits a terminal, and the predictions."""
+    """Show a table that fits a terminal, and the predictions."""
     table = plan_table(plan)
     return View(table.text, html_block(table.html))

@@ -28,12 +28,12 @@ from dpmedian.rendering.trace import trace_entry
 __all__ = ["FORMAT", "failure_record", "plan_record", "release_record"]
 
 FORMAT = "dpmedian-record/1"
-"""The first entry of every record. Its number is increased if an entry changes its meaning."""
+"""The first entry of every record. The number in it is increased if the meaning of an entry changes."""
 
 
 @as_record.register
 def release_record(release: Release) -> dict[str, Any]:
-    """The record of a release: its point, and the plan that was charged."""
+    """Return the record of a release: its point, and the plan that was charged."""
     content = {
         "format": FORMAT,
         "outcome": "released",
@@ -56,9 +56,11 @@ def release_record(release: Release) -> dict[str, Any]:
 
 @as_record.register
 def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
-    """The record of a failure, which is an output: the plan, the cost, and a message instead of a point."""
+    """Return the record of a failure, which is an output: the plan, the cost, and a message instead of a point."""
     if failed.plan is None:
-        raise ValueError("a building block has no plan, so its failure has no audit record: its cost is .cost")
+        raise ValueError(
+            "this failure has no audit record, because a building block has no plan; the cost of the failure is .cost"
+        )
     content = {
         "format": FORMAT,
         "outcome": "failed",
@@ -76,12 +78,12 @@ def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
 
 @as_record.register
 def plan_record(plan: Plan) -> dict[str, Any]:
-    """The record of a plan, which a ledger stores. It does not depend on data."""
+    """Return the record of a plan, which a ledger stores. The record does not depend on data."""
     return sealed({"format": FORMAT, "outcome": "planned", "version": __version__, **_planned(plan)})
 
 
 def _planned(plan: Plan) -> dict[str, Any]:
-    """The part of a record that was fixed before the data were read."""
+    """Return the part of a record that was fixed before the data were read."""
     calibrated = plan.calibrated
     return {
         "method": plan.method,
@@ -106,7 +108,7 @@ def _planned(plan: Plan) -> dict[str, Any]:
 
 
 def _parameters(parameters: PublicParameters) -> dict[str, Any]:
-    """All public parameters by name. `PublicParameters.of` accepts them."""
+    """Return all public parameters by name. `PublicParameters.of` accepts them."""
     names = [
         "budget",
         *(name for name in inspect.signature(PublicParameters.of).parameters if hasattr(parameters, name)),
@@ -125,7 +127,9 @@ def _plain(value: Any) -> Any:
 
 
 def _stage(stage: Stage) -> dict[str, Any]:
-    """A stage. Its sigma is null if the noise is not Gaussian; `noise_parameters` describes other kinds of noise."""
+    """Return a stage as JSON. Its sigma is null if the noise is not Gaussian; `noise_parameters` describes other kinds
+    of noise.
+    """
     return {
         "name": stage.name,
         "statistic": stage.statistic,
@@ -147,7 +151,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
 
 
 def _point(release: Release) -> list[float] | dict[str, float]:
-    """The point by the names of the columns, if all columns have different names."""
+    """Return the point as a mapping by column name if all columns have different names, and otherwise as a list."""
     point: list[float] = release.point.tolist()
     if release.columns is None or len(set(release.columns)) < len(point):
         return point
@@ -155,5 +159,5 @@ def _point(release: Release) -> list[float] | dict[str, float]:
 
 
 def _finite(value: float | None) -> float | None:
-    """A finite number or null. JSON has no infinity, so a missing prediction is null."""
+    """Return a finite number or null. JSON has no infinity, so a missing prediction is null."""
     return value if value is None or math.isfinite(value) else None

@@ -18,20 +18,20 @@ __all__ = ["SEEDED", "notebook_block", "records_text", "release_view"]
 SEEDED = "yes: the noise is predictable, so this release protects nobody"
 
 
-# A longer point is shown by this many of its first and last coordinates.
+# Of a longer point, only this many of the first coordinates and of the last coordinates are shown.
 _FIRST, _LAST = 5, 2
 
 
 def _names(release: Release) -> tuple[str, ...]:
-    """The names of the coordinates. Positions have longitude and latitude, and other coordinates without a name are
-    numbered from 0.
+    """Return the names of the coordinates. The coordinates of positions are longitude and latitude, and other
+    coordinates without a name are numbered from 0.
     """
     known = ("longitude", "latitude") if release.plan.parameters.geometry == "sphere" else None
     return release.columns or known or tuple(map(str, range(release.point.size)))
 
 
 def _distance(value: float, release: Release) -> str:
-    """A distance, with its unit if this is not the unit of the columns."""
+    """Return a distance, with its unit if this is not the unit of the columns."""
     parameters = release.plan.parameters
     if parameters.geometry == "sphere":
         return f"{kilometers(value):.4g} km ({value:.4g} degrees)"
@@ -39,7 +39,7 @@ def _distance(value: float, release: Release) -> str:
 
 
 def _coordinates(release: Release) -> list[tuple[str, str]]:
-    """Names and values, with an ellipsis if there are too many."""
+    """Return names and values, with an ellipsis if there are too many."""
     names = _names(release)
     return _shown([(name, f"{value:.9g}") for name, value in zip(names, release.point.tolist(), strict=True)])
 
@@ -49,7 +49,7 @@ def _shown(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _intervals(release: Release, region: Region) -> list[tuple[str, str]]:
-    """Names and intervals of the coordinates that are shown."""
+    """Return names and intervals of the coordinates that are shown."""
     names = _names(release)
     limits = region.intervals.tolist()
     return _shown([(name, f"{low:.6g} to {high:.6g}") for name, (low, high) in zip(names, limits, strict=True)])
@@ -62,14 +62,14 @@ def _point(release: Release) -> str:
 
 
 def records_text(release: Release) -> str:
-    """The number of records in words, as far as it is public or was released."""
+    """Return the number of records in words if it is public, and otherwise the noisy size if it was released."""
     if release.n is not None:
         return f"n = {release.n}"
     return "n private" if release.size is None else f"n private, noisy size {release.size}"
 
 
 def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
-    """The values that are shown with the point."""
+    """Return the values that are shown with the point."""
     rows = []
     if release.scale is not None:
         rows.append(("scale", _distance(release.scale, release)))
@@ -78,7 +78,7 @@ def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
     if region is not None:
         rows.append(("95 % region", f"radius {_distance(region.radius, release)}, for the median of the population"))
     elif release.moments is not None:
-        rows.append(("95 % region", "confidence_region() makes it; in so many dimensions that takes seconds"))
+        rows.append(("95 % region", "call confidence_region(); for so many coordinates it takes several seconds"))
     rows += [
         ("method", f"{release.method}, {records_text(release)}, d = {release.point.size}"),
         ("cost", str(release.cost)),
@@ -91,7 +91,7 @@ def _notes(release: Release, region: Region | None) -> list[str]:
 
 
 def notebook_block(release: Release, *tables: str) -> str:
-    """The notebook view of a release: a warning if the release is seeded, tables, and the plan, which can be
+    """Return the notebook view of a release: a warning if the release is seeded, tables, and the plan, which can be
     unfolded.
     """
     alarm = f'<div class="alarm">seeded: {escape(SEEDED)}</div>' if release.seeded else ""
@@ -101,7 +101,7 @@ def notebook_block(release: Release, *tables: str) -> str:
 
 @as_view.register
 def release_view(release: Release) -> View:
-    """One row for each released value. In a notebook the point is a table with the names of its columns."""
+    """Show one row for each released value. In a notebook the point is a table with the names of its columns."""
     region = release.shown_region
     rows, facts, notes = [("point", _point(release))], _facts(release, region), _notes(release, region)
     names, values = zip(*_coordinates(release), strict=True)

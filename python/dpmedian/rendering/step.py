@@ -27,7 +27,7 @@ def _facts(step: Step) -> list[tuple[str, str]]:
     facts = [
         ("point", f"{step.point.size:,} coordinates, each with noise of standard deviation {step.noise_std:.3g}"),
         ("coherence", f"{step.coherence:.3g}, 95 % interval {low:.3g} to {high:.3g}"),
-        ("withstands", f"hostile records up to a share of {100.0 * step.withstands:.3g} %"),
+        ("withstands", f"up to {100.0 * step.withstands:.3g} % of all records may be hostile"),
         ("records", records_text(step)),
         ("cost", str(step.cost)),
     ]
@@ -38,7 +38,7 @@ def _facts(step: Step) -> list[tuple[str, str]]:
 
 @as_view.register
 def step_view(step: Step) -> View:
-    """One row for each released value."""
+    """Show one row for each released value."""
     facts = _facts(step)
     table = html_table(None, facts, row_names=True, caption=["Robust step"])
     return View("Robust step\n" + text_pairs(facts), notebook_block(step, table))
@@ -46,9 +46,9 @@ def step_view(step: Step) -> View:
 
 @as_record.register
 def step_record(step: Step) -> dict[str, Any]:
-    """The record of a release, with the further values of a step.
+    """Return the record of a release, with the further values of a step.
 
-    It does not contain the point of a large model; a digest of the point identifies it.
+    The record does not contain a point with many coordinates, but only a digest that identifies the point.
     """
     long = step.point.size > _COORDINATES_MAX
     content = release_record(replace(step, point=step.point[:0])) | {"point": None} if long else release_record(step)

@@ -14,7 +14,7 @@ __all__ = ["html_block", "html_table", "text_pairs", "text_table", "titled"]
 
 _GAP = "  "
 
-# A column that is narrowed keeps at least this many characters.
+# The smallest width of a column that is narrowed, in characters.
 _LEAST = 8
 
 
@@ -29,7 +29,7 @@ def text_table(
     framed: bool = False,
     note: str | None = None,
 ) -> str:
-    """A table of aligned columns, with a line below its head.
+    """Return a table of aligned columns, with a line below its head.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def text_table(
     rows : sequence of sequences of str
         The cells. Every row must be as long as the head.
     width : int
-        The largest length of a line. It is exceeded only if the columns that may be narrowed are too wide.
+        The largest length of a line. Lines are longer only if the columns cannot be narrowed enough.
     yielding : collection of int
-        The columns that may be narrowed if the table is too wide, the widest of them first.
+        The columns that may be narrowed if the table is too wide. The widest of these columns is narrowed first.
     overflow : {"wrap", "cut"}
         Whether a cell that is longer than its column continues in the next line, or ends in a tilde.
     right : collection of int
@@ -79,7 +79,7 @@ def text_table(
 
 
 def _least(column: int, table: Sequence[Sequence[str]], overflow: Literal["wrap", "cut"]) -> int:
-    """The smallest width of a column: if cells are wrapped, no word is broken."""
+    """Return the smallest width of a column. If cells are wrapped, the longest word must fit."""
     longest = max(len(row[column]) for row in table)
     if overflow == "cut":
         return min(longest, max(_LEAST, len(table[0][column])))
@@ -104,12 +104,12 @@ def _line(parts: Sequence[str], widths: Sequence[int], right: Collection[int]) -
 
 
 def text_pairs(pairs: Sequence[tuple[str, str]], *, indent: str = "  ") -> str:
-    """Names and values, one pair a line, with the values aligned."""
+    """Return lines with a name and a value each. The values are aligned."""
     width = max((len(name) for name, _ in pairs), default=0)
     return "\n".join(f"{indent}{name:<{width}}{_GAP}{value}" for name, value in pairs)
 
 
-# Notebooks may be light or dark, so text has the color of its surroundings, and lines and stripes are a
+# Notebooks may be light or dark. So text has the color of the text around it, and lines and stripes are a
 # half-transparent gray.
 _STYLE = """
 .dpmedian { overflow-x: auto; }
@@ -130,7 +130,7 @@ _STYLE = """
 
 
 def html_block(*parts: str) -> str:
-    """The notebook view: tables in one block with their style, as in pandas and scikit-learn."""
+    """Return tables as one block with their style, for notebooks, as pandas and scikit-learn do."""
     return f'<div class="dpmedian"><style scoped>{_STYLE}</style>{"".join(parts)}</div>'
 
 
@@ -143,7 +143,8 @@ def html_table(
     row_names: bool = False,
     right: Collection[int] = (),
 ) -> str:
-    """A table in HTML, for a block. Every text is escaped, because names may come from anywhere.
+    """Return a table in HTML, for a block. Every text is escaped, because names come from the user and may contain
+    HTML.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def html_table(
     notes : sequence of str
         The items of the list below the table.
     row_names : bool
-        Whether the first cell of every row names it.
+        Whether the first cell of a row is the name of the row.
     right : collection of int
         The columns that are aligned to the right, as numbers are.
 
@@ -198,12 +199,12 @@ def titled(
     framed: bool = True,
     facts_first: bool = False,
 ) -> View:
-    """A table below its title, with sentences: as text, and as HTML for a block.
+    """Return a table below its title, with sentences, as text and as HTML for a block.
 
     Parameters
     ----------
     title, facts : sequence of str
-        Lines above the table, and sentences below the table. In text the sentences are above if `facts_first`.
+        Lines above the table, and sentences below it. If `facts_first`, the sentences are above the table in the text.
     numbers : collection of int
         The columns of numbers, which are aligned to the right in HTML, and as text if `aligned`.
     head, rows, width, yielding, overflow, framed

@@ -23,11 +23,11 @@ from dpmedian.trace import Query, Trace
 
 __all__ = ["TRACE_HEAD", "groups_trace_entry", "trace_entry", "trace_rows", "trace_view"]
 
-# The largest number of released numbers and parameters in a record (about half a megabyte). `release.trace` has all of
-# them.
+# The largest number of released numbers and parameters in a record (about half a megabyte). `release.trace` has all
+# numbers.
 _NUMBERS_MAX = 20_000
 
-# If there are more rows than this, one row is printed for each stage.
+# If a table would have more rows than this, only one row is printed for each stage.
 _PRINTED = 24
 
 TRACE_HEAD = ("stage", "queries", "statistic", "sigma", "rho", "released")
@@ -36,7 +36,7 @@ TRACE_HEAD = ("stage", "queries", "statistic", "sigma", "rho", "released")
 
 @as_view.register
 def trace_view(trace: Trace) -> View:
-    """A table of the queries, or of the stages if there are many queries."""
+    """Show a table of the queries, or of the stages if there are many queries."""
     rows = [_row([query]) for query in trace] if len(trace) <= _PRINTED else trace_rows(trace)
     if not rows:
         return View("Trace: no queries", "Trace: no queries")
@@ -46,12 +46,12 @@ def trace_view(trace: Trace) -> View:
 
 
 def trace_entry(trace: Trace | None) -> dict[str, Any] | None:
-    """The trace entry of one run; None if the run has no trace."""
+    """Return the trace entry of one run, or None if the run has no trace."""
     return None if trace is None else _entry(_Room().rows(trace)) | {"rho": trace.rho}
 
 
 def groups_trace_entry(traces: Sequence[Trace | None]) -> dict[str, Any]:
-    """The trace entry of groups: every query has the number of its group."""
+    """Return the trace entry of groups, in which every query has the number of its group."""
     room = _Room()
     return _entry(
         {"group": place, **row} for place, trace in enumerate(traces) if trace is not None for row in room.rows(trace)
@@ -69,7 +69,7 @@ def _entry(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 class _Room:
-    """The number of values that a record still accepts.
+    """Counts how many more values fit into a record.
 
     An array that does not fit is left out. Later arrays that fit are included.
     """
@@ -78,7 +78,7 @@ class _Room:
         self.left = _NUMBERS_MAX
 
     def rows(self, trace: Trace) -> Iterable[dict[str, Any]]:
-        """The queries of a trace as JSON."""
+        """Yield the queries of a trace as JSON."""
         for query in trace:
             content = vars(query) | {
                 "parameters": {name: self.plain(value) for name, value in query.parameters.items()}
@@ -86,7 +86,7 @@ class _Room:
             yield content | {"value": self.plain(query.value)}
 
     def plain(self, value: Any) -> Any:
-        """An array as a list, if there is room for it.
+        """Return an array as a list if it fits into the record.
 
         An infinite number becomes null, because JSON has no infinity.
         """
@@ -99,7 +99,7 @@ class _Room:
 
 
 def trace_rows(queries: Sequence[Query]) -> list[tuple[str, ...]]:
-    """One row for consecutive queries of the same stage."""
+    """Return one row for consecutive queries of the same stage."""
     found: list[list[Query]] = []
     for query in queries:
         if found and (found[-1][-1].stage, found[-1][-1].statistic) == (query.stage, query.statistic):
@@ -110,7 +110,7 @@ def trace_rows(queries: Sequence[Query]) -> list[tuple[str, ...]]:
 
 
 def _row(queries: Sequence[Query]) -> tuple[str, ...]:
-    """One row for several queries."""
+    """Return one row for several queries."""
     last = queries[-1]
     sigmas = sorted({float(f"{query.sigma:.3g}") for query in queries if query.sigma is not None})
     sigma = "" if not sigmas else f"{sigmas[0]:g}" if len(sigmas) == 1 else f"{sigmas[0]:g} to {sigmas[-1]:g}"

@@ -1,4 +1,4 @@
-"""The page of a release, for the people who approve, review or receive the release."""
+"""The page about a release, for people who approve, review or receive the release."""
 
 from dpmedian.report.writing import page, write_page
 

@@ -1,4 +1,4 @@
-"""Curves as SVG, which browsers and printers show without scripts. A script on the page adds tooltips."""
+"""Curves as SVG, which browsers show and printers print without scripts. A script on the page adds tooltips."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _STEPS = 25
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of a curve on logarithmic or linear axes, with gaps where y is None, and the chosen point."""
+    """A curve on logarithmic or linear axes, with a gap at each point whose y is None. `here` is the point of this
+    release.
+    """
 
     title: str
     x_label: str
@@ -35,7 +37,7 @@ class Curve:
 
 
 def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
-    """Epsilon as a function of delta: all pairs that are proved for the cost. One of them was requested."""
+    """Return the curve of all pairs of delta and epsilon that the cost implies. One of these pairs was requested."""
     if cost.is_pure:
         return None
     middle = delta if delta > 0.0 else 1e-6
@@ -43,7 +45,7 @@ def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
     deltas = [10.0**exponent for exponent in exponents if exponent < -0.5]
     epsilons = [cost.epsilon_at(value) for value in deltas]
     return Curve(
-        "Every pair that is proved",
+        "Epsilon for every delta",
         "delta",
         "epsilon",
         tuple(deltas),
@@ -55,7 +57,7 @@ def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
 
 
 def error_by_size(curves: PredictionCurves) -> Curve:
-    """The predicted error against the number of records."""
+    """Return the curve of the predicted error as a function of the number of records."""
     n = curves.sizes[1]
     sizes = sorted({max(round(n * 2.0 ** (-4.0 + 8.0 * step / (_STEPS - 1))), 2) for step in range(_STEPS)} | {n})
     errors = tuple(curves.predicted(size, curves.amount) for size in sizes)
@@ -72,7 +74,7 @@ def error_by_size(curves: PredictionCurves) -> Curve:
 
 
 def error_by_budget(curves: PredictionCurves) -> Curve:
-    """The predicted error against the budget."""
+    """Return the curve of the predicted error as a function of the budget."""
     budget = curves.plan.parameters.budget
     values = [curves.amount * 2.0 ** (-3.0 + 6.0 * step / (_STEPS - 1)) for step in range(_STEPS)]
     delta = f", delta = {budget.delta:.3g}" if budget.delta else ""
@@ -89,7 +91,7 @@ def error_by_budget(curves: PredictionCurves) -> Curve:
 
 @dataclass(frozen=True)
 class _Axis:
-    """A map from values to positions between `first` and `last`."""
+    """A map from values between `low` and `high` to positions between `first` and `last`."""
 
     low: float
     high: float
@@ -128,7 +130,7 @@ def _round_step(rough: float) -> float:
 
 
 def _number(value: float) -> str:
-    """A short number, as on an axis."""
+    """Return a number as a short text, for an axis."""
     if value == 0.0:
         return "0"
     if 0.001 <= abs(value) < 100_000:
@@ -138,8 +140,8 @@ def _number(value: float) -> str:
 
 
 def chart(curve: Curve) -> str:
-    """The curve as a figure. The script uses the numbers in the figure, and the label describes the figure for readers
-    who cannot see it.
+    """Return the curve as an HTML figure. The script of the page uses the numbers in the figure, and the label
+    describes the figure for readers who cannot see it.
     """
     known = [y for y in curve.y if y is not None and (y > 0.0 or not curve.log_y)]
     if len(known) < 2:
@@ -194,7 +196,7 @@ def _exact(value: float) -> str:
 
 
 def _pieces(points: Sequence[tuple[float, float, float, float] | None]) -> list[str]:
-    """The lines between gaps."""
+    """Return the pieces of the curve between gaps."""
     lines: list[list[str]] = [[]]
     for point in points:
         if point is None:

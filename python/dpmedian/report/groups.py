@@ -1,4 +1,4 @@
-"""The page of groups: the releases of all groups, and their common guarantee and cost."""
+"""The page about groups: the releases of all groups, and their common guarantee and cost."""
 
 from __future__ import annotations
 
@@ -32,25 +32,26 @@ from dpmedian.verification.trace import traces_of_groups
 
 __all__ = ["page_of_groups"]
 
-# The largest numbers of groups and of coordinates that are shown. The record on the page has all of them.
+# The largest numbers of groups and of coordinates that are shown. The record on the page has all groups and all
+# coordinates.
 _GROUPS, _COORDINATES = 200, 6
 
 _CIRCLES = (
-    "The shaded circles are the predicted errors, if these are larger than the dots. A circle that is much larger than "
-    "the others extends beyond the map. A name is that of the first key column and is there once; names that would "
-    "overlap are left out."
+    "A shaded circle around a dot shows the predicted error, if it is larger than the dot. A circle that is much "
+    "larger than the others extends beyond the map. The names are from the first key column. Each name is printed "
+    "once, and names that would overlap are left out."
 )
 
 
 def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
-    """The page of the releases of groups, or of a plan for them."""
+    """Return the page about the releases of groups, or about a plan for groups."""
     cost = cost_of(record["cost"])
     title = record.get("name") or f"Private geometric medians of {_how_many(record)}"
     pairs = epsilon_curve(cost, delta_of(cost))
     most = record["max_groups_per_unit"]
     together = (
         f"The promise holds for all groups together: each {cost.unit} counts in at most {most} "
-        f"{'group' if most == 1 else 'groups'}, and in no others."
+        f"{'group' if most == 1 else 'groups'}."
     )
     delta = delta_of(cost)
     return document(
@@ -63,7 +64,7 @@ def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None =
             section("Who is protected", paragraphs([*who(cost, delta), together])),
             section("What it promises", paragraphs(guarantee(cost, delta))),
             section("What it does not promise", paragraphs(limits())),
-            "" if pairs is None else section("How much", f'<div class="charts">{chart(pairs)}</div>'),
+            "" if pairs is None else section("Epsilon and delta", f'<div class="charts">{chart(pairs)}</div>'),
             *_plans(record),
             _traces(record),
             "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
@@ -79,7 +80,7 @@ def _how_many(record: Mapping[str, Any]) -> str:
 
 
 def _facts(record: Mapping[str, Any], cost: PrivacyCost) -> str:
-    minimum = "" if record["minimum"] is None else f"; none where fewer than {record['minimum']} are seen"
+    minimum = "" if record["minimum"] is None else f"; no point if the noisy size is below {record['minimum']}"
     facts = [
         ("Privacy budget", str(Budget.of(**record["budget"])), f"all groups together; rho = {cost.rho:.4g}"),
         ("Protects", f"one {cost.unit}", cost.protection.relation.changed),
@@ -92,7 +93,7 @@ def _facts(record: Mapping[str, Any], cost: PrivacyCost) -> str:
 def _known(record: Mapping[str, Any]) -> str:
     if record["keys"] is not None:
         return "their names are public"
-    return "those that are large enough to be shown; whether there are others is private"
+    return "groups that are large enough to be shown; whether there are other groups is private"
 
 
 def _released(record: Mapping[str, Any]) -> str:
@@ -107,30 +108,27 @@ def _released(record: Mapping[str, Any]) -> str:
     marks = _marks(record["groups"])
     rows = "".join(_row(group, record["by"], columns, error, sphere, marks) for group in record["groups"][:_GROUPS])
     more = len(record["groups"]) - _GROUPS
-    rest = f'<p class="soft">and {more:,} more groups, which the record below has</p>' if more > 0 else ""
+    rest = f'<p class="soft">{more:,} more groups are in the record below</p>' if more > 0 else ""
     units = "Longitude and latitude are in degrees." if sphere else "All lengths are in the unit of the columns."
     if (scales := record["plans"][0].get("scales")) is not None:
         listed = ", ".join(f"{scale:g}" for scale in scales)
         units = f"Points are in the units of the columns, and distances in units of their public scales, {listed}."
     text = [
-        "For each group a typical point: the point with the smallest sum of distances to all records of the "
-        "group, up to "
-        f"noise. {units} The distance between the point and the exact median of the group's records is at most the "
-        "predicted error in about 19 of 20 groups whose records form one cluster, and in fewer if they form several or "
-        "if the group has a note.",
+        "For each group, this is a typical point: up to noise, the point with the smallest sum of distances to all "
+        f"records of the group. {units} The distance between the point and the exact median of the group's records is "
+        "at most the predicted error in about 19 of 20 groups whose records form one cluster. This is true for fewer "
+        "of the groups whose records form several clusters, or that have a note.",
         "The interval below a number is a confidence interval. Suppose that the records of the group are an "
-        "independent "
-        "sample of a population. Then the interval contains this coordinate of the population's median with a "
-        "confidence "
-        "of about 95 %, and of many groups about one in twenty has a median outside of its interval.",
+        "independent sample of a population. Then the interval contains this coordinate of the population's median "
+        "with a confidence of about 95 %. So if there are many groups, the population's median lies outside of the "
+        "interval in about one of twenty groups.",
     ]
     if any(group["outcome"] != "released" for group in record["groups"]):
-        text.append("A group without a point failed, which is an output like any other: its cost is spent, too.")
+        text.append("The run of a group without a point failed. A failure is an output, too, so its cost is spent.")
     if record["keys"] is None:
         text.append(
-            "The groups were not listed in advance. Other groups have few records, or none: this page cannot "
-            "tell which, "
-            "and this is intended."
+            "The groups were not listed in advance. Every other group has few records or none. This page does not "
+            "show which of the two, and this is intended."
         )
     table = f'<table class="stack"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
     picture = map_of(record["groups"], record["columns"], sphere, scales)
@@ -139,8 +137,8 @@ def _released(record: Mapping[str, Any]) -> str:
 
 
 def _marks(groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """A letter for each note of the groups, the most frequent note first. If there are more notes than letters, the
-    others have numbers.
+    """Return a letter for each note of the groups, the most frequent note first. If there are more notes than letters,
+    the other notes have numbers.
     """
     counted = Counter(note for group in groups for note in dict.fromkeys(group.get("notes", ())))
     return {
@@ -150,13 +148,13 @@ def _marks(groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _noted(groups: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) -> str:
-    """The notes, each with its letter and the number of groups that have it."""
+    """Return the notes, each with its letter and the number of groups that have the note."""
     listed = "".join(
         f"<li><b>{mark}</b>: {note_for_readers(note)} (note of "
         f"{sum(note in group.get('notes', ()) for group in groups):,} of {len(groups):,} groups)</li>"
         for note, mark in marks.items()
     )
-    return f"<p>Notes, with the letters that groups have in the table:</p><ul>{listed}</ul>" if listed else ""
+    return f"<p>Notes, each with its letter in the table:</p><ul>{listed}</ul>" if listed else ""
 
 
 def _row(
@@ -192,7 +190,7 @@ def _row(
 
 
 def _traces(record: Mapping[str, Any]) -> str:
-    """The queries about each group, if the record has them."""
+    """Return the queries about each group, if the record contains them."""
     groups = record.get("groups", [])
     traces = traces_of_groups(record, len(groups))
     if not traces:
@@ -209,7 +207,7 @@ def _text(key: object) -> str:
 
 
 def _plans(record: Mapping[str, Any]) -> list[str]:
-    """The queries about every group. Groups with different guesses of their size have different noise."""
+    """Return the queries about every group. Groups with different guesses of their size have different noise."""
     found = []
     for index, plan in enumerate(record["plans"]):
         assigned = zip(record["keys"] or (), record["plan_of_key"] or (), strict=True)

@@ -1,4 +1,4 @@
-"""The history of a ledger as HTML: a bar that shows the spent shares, and the entries."""
+"""The entries of a ledger as HTML: a bar that shows the spent shares, and a table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from dpmedian.verification.authentic import match_in
 
 __all__ = ["history"]
 
-# The largest number of entries that are listed (the latest ones).
+# The largest number of entries that are listed. If there are more, the latest entries are listed.
 _SHOWN = 40
 
 
 def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
-    """The entries of a ledger (its `to_dict()`). The entry of this record is highlighted if it exists."""
+    """Return the entries of a ledger (its `to_dict()`) as HTML. If one of them is the entry of this record, it is
+    highlighted.
+    """
     budget = Budget.of(**ledger["budget"])
     entries = ledger["entries"]
     own = _own(entries, record)
@@ -40,9 +42,9 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     protects = relation_of(ledger["neighbours"]).changed
     text = (
         f"The releases below share a budget of {budget}, for one {ledger['unit']} {protects}. The ledger knows only "
-        f"what was charged to it. {ledger['remaining']:.3g} of {budget.measure} is left. Shares are of "
-        f"{ledger['shares_of']}, which adds up, and {100.0 * ledger['share_left']:.1f} % of it is left. Failed and "
-        "interrupted runs count like all others."
+        f"what was charged to it. {ledger['remaining']:.3g} of {budget.measure} is left. Shares are fractions of the "
+        f"budget in {ledger['shares_of']}, in which costs add up; {100.0 * ledger['share_left']:.1f} % of it is left. "
+        "Failed and interrupted runs count like all other runs."
     )
     head = "".join(
         f"<th{' class=number' if name in ('Share', 'Left') else ''}>{name}</th>"
@@ -56,9 +58,9 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
 
 
 def _own(entries: list[Mapping[str, Any]], record: Mapping[str, Any]) -> int | None:
-    """The index of the entry that was charged for this record, or None.
+    """Return the index of the entry that was charged for this record, or None.
 
-    For a record of an earlier version, it is the last entry that fits.
+    For a record of an earlier version, this is the last entry with its name and cost.
     """
     match = match_in(entries, record)
     found = match.exact or match.undigested

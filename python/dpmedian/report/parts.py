@@ -1,4 +1,4 @@
-"""Parts that the pages of single releases and of groups share."""
+"""Parts of a page that the pages about single releases and about groups share."""
 
 from __future__ import annotations
 
@@ -37,9 +37,12 @@ _DELTA = 1e-6
 # The largest number of queries of a run that is shown.
 _QUERIES = 200
 
-_LEDGER = "<p>Ask for the file of the ledger: it tells whether point and date are those that were charged.</p>\n"
+_LEDGER = (
+    "<p>Ask for the file of the ledger, because it shows whether this point and this date belong to the charged "
+    "release.</p>\n"
+)
 
-# The page must not load anything, because it contains its style, its script and its record.
+# The page contains its style, its script and its record, so it may not load anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
@@ -57,35 +60,35 @@ def document(title: str, sections: Iterable[str]) -> str:
 
 
 def delta_of(cost: PrivacyCost) -> float:
-    """The delta at which the guarantee is stated: the requested delta, or 0 for pure differential privacy."""
+    """Return the delta at which the guarantee is stated: the requested delta, or 0 for pure differential privacy."""
     if cost.delta is not None:
         return cost.delta
     return 0.0 if cost.is_pure else max(_DELTA, cost.delta0)
 
 
 def section(title: str, content: str) -> str:
-    """A section, or nothing if it has no content."""
+    """Return a section, or nothing if the section has no content."""
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
 
 
 def paragraphs(texts: Iterable[str]) -> str:
-    """Texts as paragraphs."""
+    """Return texts as paragraphs."""
     return "\n".join(f"<p>{escape(text)}</p>" for text in texts)
 
 
 def notes(found: Iterable[str]) -> str:
-    """The notes of a release as a list, if there are any."""
+    """Return the notes of a release as a list, if there are any."""
     listed = "".join(f"<li>{note_for_readers(note)}</li>" for note in found)
     return f"<ul>{listed}</ul>" if listed else ""
 
 
 def note_for_readers(note: str) -> str:
-    """A note in the words of the page, which are not those of the program."""
+    """Return a note in words that the page uses, without names of the program."""
     return escape(note.replace("error_radius", "the predicted error"))
 
 
 def head(title: str, record: Mapping[str, Any], what: str) -> str:
-    """The title, the outcome, the date and the version."""
+    """Return the title, the outcome, the date and the version."""
     badge = {
         "released": '<span class="badge good">released</span>',
         "failed": '<span class="badge bad">failed, and spent</span>',
@@ -99,9 +102,9 @@ def head(title: str, record: Mapping[str, Any], what: str) -> str:
 
 
 def tiles(facts: Iterable[tuple[str, str, str]]) -> str:
-    """The most important facts, at the top of the page: names, values and notes.
+    """Return the most important facts for the top of the page: names, values and notes.
 
-    Values are not broken at their equal signs.
+    There is no line break at an equal sign in a value.
     """
     shown = (
         f"<div><dt>{escape(name)}</dt><dd>{escape(value).replace(' = ', '&nbsp;=&nbsp;')}"
@@ -112,29 +115,31 @@ def tiles(facts: Iterable[tuple[str, str, str]]) -> str:
 
 
 def alarm(record: Mapping[str, Any]) -> str:
-    """The warning at the top of the page of a seeded release."""
+    """Return the warning at the top of the page about a seeded release."""
     if not record.get("seeded"):
         return ""
     return (
-        '<section class="alarm"><h2>This release protects nobody</h2><p>Its noise came from a seed. Whoever knows or '
-        "guesses the seed can remove the noise: it is for simulations and tests and must not be published.</p>"
+        '<section class="alarm"><h2>This release protects nobody</h2><p>Its noise came from a seed. Anybody who knows '
+        "or guesses the seed can remove the noise, so this release is for simulations and tests and must not be "
+        "published.</p>"
         "</section>"
     )
 
 
 def stages(plan: Plan, planned: bool) -> str:
-    """Every query of a plan, with its noise and its cost. `planned` means that no query was made yet."""
+    """Return a table of the queries of a plan, with their noise and their cost. If `planned`, no query was made yet."""
     names_of = ("Query", "Times, at most", "One record changes it by", "Noise", "Cost (rho)")
     rows = "".join(_row(names_of, stage) for stage in plan.stages)
     names = "".join(f"<th{' class=number' if column else ''}>{name}</th>" for column, name in enumerate(names_of))
     unit = "" if plan.cost.unit == RECORD else f" A record here is what one {plan.cost.unit} contributes."
     text = (
-        ("Nothing but these queries will be" if planned else "Nothing but these queries was")
+        "Only the answers to these queries "
+        + ("will be" if planned else "were")
         + " computed from the data for the result, and every answer "
         + ("gets noise before it is used." if planned else "got noise before it was used.")
-        + " One record changes an answer by no more than the table says: the larger the noise is beside that, the less "
-        f"an answer shows of one record.{unit} Noise is given as its standard deviation, unless the table says "
-        "otherwise."
+        + " The table states the most by which one record can change an answer. The larger the noise is in comparison, "
+        f"the less an answer shows about one record.{unit} Noise is given as its standard deviation, unless the table "
+        "says otherwise."
     )
     return (
         f'<p>{escape(text)}</p>\n<div class="wide"><table class="stack stages"><thead><tr>{names}</tr></thead>'
@@ -143,7 +148,7 @@ def stages(plan: Plan, planned: bool) -> str:
 
 
 def spent(head: Sequence[str], rows: Sequence[Sequence[str]], rho: str) -> str:
-    """The queries of a run and their costs, as a table that can be unfolded."""
+    """Return the queries of a run and their costs, as a table that can be unfolded."""
     names = "".join(f"<th>{escape(name.capitalize())}</th>" for name in head)
     lines = (
         f"<tr><th>{escape(row[0])}</th>"
@@ -154,8 +159,8 @@ def spent(head: Sequence[str], rows: Sequence[Sequence[str]], rho: str) -> str:
         for row in rows[:_QUERIES]
     )
     more = len(rows) - _QUERIES
-    rest = f'<p class="soft">and {more:,} more rows, which the record has</p>' if more > 0 else ""
-    text = f"What was queried in fact, and what it cost; the plan above states the most. {rho}"
+    rest = f'<p class="soft">{more:,} more rows are in the record</p>' if more > 0 else ""
+    text = f"These queries were made, at these costs. The plan above states upper bounds. {rho}"
     return (
         f"<details><summary>What the run did</summary><p>{escape(text)}</p>"
         f'<div class="wide"><table class="stack"><thead><tr>{names}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
@@ -179,7 +184,7 @@ def _row(head: Sequence[str], stage: Stage) -> str:
 
 
 def checks(record: Mapping[str, Any], ledger: bool) -> str:
-    """The verdict about the claim, instructions for readers who check the claim themselves, and the record."""
+    """Return the verdict about the claim, instructions for readers who check the claim themselves, and the record."""
     found = verify(record)
     count = len(found.checks)
     verdict = (
@@ -199,7 +204,7 @@ def checks(record: Mapping[str, Any], ledger: bool) -> str:
         '<p><button id="save" hidden>Save record.json</button></p>\n'
         "<details><summary>The record</summary>\n"
         f'<pre id="record">{escape(as_json(record), quote=False)}</pre></details>\n'
-        '<p class="soft">What no record can show: that the program which made it was the one it names, and that the '
-        "budget, the method and all other settings (a radius, a center, scales, the cap of weights, listed groups) "
-        "were chosen without looking at the data. Ask for that.</p>"
+        '<p class="soft">A record cannot show two things: whether the program that it names really made it, and '
+        "whether the budget, the method and all other settings (a radius, a center, scales, the cap of weights, listed "
+        "groups) were chosen without looking at the data. Ask about both.</p>"
     )

@@ -1,4 +1,4 @@
-"""A map of released points as SVG. It is made from the record alone, loads nothing and shows nothing private."""
+"""A map of released points as SVG. The map is made from the record alone, loads nothing and shows nothing private."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from dpmedian.spherical import kilometers, on_a_map, west_of
 __all__ = ["map_of"]
 
 _WIDTH, _MARGIN = 720.0, 56.0
-# The opacity of a circle, and the largest total opacity of overlapping circles, with which dots and names stay visible.
+# The opacity of a circle, and the largest total opacity of overlapping circles. Dots and names stay visible at this
+# opacity.
 _SHADE, _SHADES = 0.25, 2.0
-# The limits of the height, which depends on the points.
+# The smallest and the largest height of the map. The height depends on the points.
 _LOWEST, _HIGHEST = 260.0, 620.0
 
-# The approximate width of a letter, on a screen and on a phone, and the height of a line. Names that would overlap are
-# left out. On a phone, letters are wider relative to the map.
+# The approximate width of a letter, on a screen and on a phone, and the height of a line. They decide which names would
+# overlap and are left out. On a phone, letters are wider relative to the map.
 _LETTER, _WIDEST, _LINE = 7.0, 13.0, 14.0
 
 
 def map_of(
     groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: bool, scales: Sequence[float] | None = None
 ) -> str:
-    """The released points of two coordinates, each with a circle of its `error_radius` and its name.
+    """Return a map of released points with two coordinates, each with its name and a circle of its `error_radius`.
 
     With public scales the map is in units of the scales, like the radius.
     """
@@ -86,7 +87,7 @@ def map_of(
 
 
 def _name(text: str, at: tuple[float, float], boxes: list[tuple[float, float, float]]) -> str:
-    """A name beside its point, unless it would overlap another name."""
+    """Return a name beside its point, or nothing if the name would overlap another name."""
     long = _LETTER * len(text)
     end = at[0] + 8.0 + _WIDEST * len(text) > _WIDTH - 6.0
     left, top = (at[0] - 8.0 - long if end else at[0] + 8.0), at[1] - 6.0
@@ -107,7 +108,7 @@ def _circle(kind: str, at: tuple[float, float], radius: float) -> str:
 
 
 def _ruler(half: float, sphere: bool) -> tuple[float, str]:
-    """A round length of about half the width of the map, and its label: in kilometers on the globe."""
+    """Return a round length of about half the width of the map, and its label, which is in kilometers on the globe."""
     rough = half * (kilometers(1.0) if sphere else 1.0)
     power = 10.0 ** math.floor(math.log10(rough))
     length = max(power * step for step in (1.0, 2.0, 5.0) if power * step <= rough)

@@ -1,4 +1,4 @@
-"""Plain sentences about a release, for readers who are not statisticians, made from the record alone."""
+"""Plain sentences about a release, made from the record alone, for readers who are not statisticians."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from dpmedian.accounting import RECORD, PrivacyCost
 
 __all__ = ["chance", "change", "guarantee", "limits", "odds", "power", "who"]
 
-# The rate of false alarms at which an attacker is judged.
+# The rate of false alarms for which the page states the success of an attacker.
 _ALARMS = 0.05
 
-# A page states the guarantee for this number of rows of one person.
+# The page also states the guarantee for a person with this number of rows.
 _ROWS = 5
 
-# The unit that needs no explanation, and the sentence about all other units.
+# The unit that needs no explanation, and a part of the sentence about all other units.
 _PERSON = "person"
 _APPROVES = "whoever approves the release has to know that."
 
-# A larger factor is not printed, because it gives no useful bound.
+# A larger factor is not printed, because it promises nothing useful.
 _FACTOR_MAX = 1e4
 
 
 def odds(cost: PrivacyCost, delta: float) -> float:
-    """The largest factor by which the probability of an event can change, apart from an event of probability delta."""
+    """Return the largest factor by which the probability of an event can change, apart from an event of probability
+    delta.
+    """
     return math.exp(min(cost.epsilon_at(delta), 700.0))
 
 
 def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
-    """An upper bound on the rate of correct detections by an attacker with this rate of false alarms.
+    """Return an upper bound on the rate of correct detections by an attacker with this rate of false alarms.
 
-    For every epsilon, the probability of an event becomes at most e^epsilon times itself plus delta(epsilon). The
-    result is the smallest of these bounds over a grid of epsilons.
+    For every epsilon, the probability of an event on one data set is at most e^epsilon times its probability on a
+    neighbor, plus delta(epsilon). The result is the smallest of these bounds over a grid of epsilons.
     """
     grid = (0.02 * 1.15**step for step in range(64))
     bounds = (math.exp(epsilon) * alarms + cost.delta_at(epsilon) for epsilon in grid if epsilon < 20.0)
@@ -40,7 +42,7 @@ def power(cost: PrivacyCost, alarms: float = _ALARMS) -> float:
 
 
 def change(cost: PrivacyCost) -> str:
-    """The comparison of the guarantee, as the end of a sentence that begins with "if"."""
+    """Return what the guarantee compares the data with, as the end of a sentence with "if"."""
     if cost.protection.relation.size_is_public:
         whose = "any one record" if cost.unit == RECORD else f"the data of any one {cost.unit}"
         return f"{whose} had been different"
@@ -48,7 +50,7 @@ def change(cost: PrivacyCost) -> str:
 
 
 def who(cost: PrivacyCost, delta: float) -> list[str]:
-    """The protected unit, and the condition under which the unit is a person."""
+    """Return sentences about the protected unit, and about the condition under which the unit is a person."""
     unit = cost.unit
     size = (
         f"The number of {_plural(unit)} is treated as public."
@@ -57,9 +59,9 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
     )
     if unit != RECORD:
         return [
-            f"This protects each {unit} with everything that the {unit} contributed, however many rows that is. "
-            f"Which rows belong to the same {unit} was read from the ids in the data: of a {unit} with several ids, "
-            f"each id is protected on its own, and not all of them together. {size}",
+            f"This protects each {unit} with everything that the {unit} contributed, however many rows that is. The "
+            f"ids in the data say which rows belong to the same {unit}. If a {unit} has several ids, each id is "
+            f"protected on its own, and not all its ids together. {size}",
             *([] if unit == _PERSON else [f"The record does not say whether one {unit} is one person: {_APPROVES}"]),
         ]
     texts = [
@@ -78,26 +80,24 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
 
 
 def chance(delta: float) -> str:
-    """A probability as text, also in the form "1 in k", with two digits, rounded to the larger probability."""
+    """Return a probability as text, also in the form "1 in k". k has two digits and is rounded down."""
     most = math.floor(1 / Fraction(repr(delta)))
     step = 10 ** max(len(str(most)) - 2, 0)
     return f"{delta:.2g} (1 in {most // step * step:,})"
 
 
 def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
-    """The guarantee, in sentences without formulas."""
+    """Return the guarantee, in sentences without formulas."""
     unit, epsilon, factor = cost.unit, cost.epsilon_at(delta), odds(cost, delta)
     most = 100.0 * power(cost)
     attack = (
         f"tries to find out from this result whether a guess about one {unit} is true. If they accept 5 % of the "
-        f"guesses that are false, they accept at most {most:.3g} % of the guesses that are true. Somebody who "
-        "has not seen "
-        "the result and decides at random accepts 5 % of both."
+        f"guesses that are false, they accept at most {most:.3g} % of the guesses that are true. Somebody who has not "
+        "seen the result and decides at random accepts 5 % of both."
         if cost.protection.relation.size_is_public
         else f"tries to find out from this result whether one {unit} is in the data. If they say yes for 5 % of those "
-        f"that are not in the data, they say yes for at most {most:.3g} % of those in the data. Somebody who "
-        "has not seen "
-        "the result and decides at random says yes for 5 % of both."
+        f"that are not in the data, they say yes for at most {most:.3g} % of those in the data. Somebody who has not "
+        "seen the result and decides at random says yes for 5 % of both."
     )
     return [
         "The result was made with random noise. Compare what was released with what would have been released if "
@@ -110,7 +110,9 @@ def guarantee(cost: PrivacyCost, delta: float) -> list[str]:
 
 
 def _replaced(unit: str, epsilon: float, delta: float) -> str:
-    """The guarantee under add/remove, restated for a unit whose data had been different (a removal and an addition)."""
+    """Return the guarantee under add/remove for a unit whose data had been different, which is a removal and an
+    addition.
+    """
     factor, more = math.exp(min(2.0 * epsilon, 700.0)), (1.0 + math.exp(min(epsilon, 700.0))) * delta
     text = f"The promise is about being in the data or not. If the data of one {unit} had been different instead, "
     if factor >= _FACTOR_MAX or more >= 1.0:
@@ -119,19 +121,19 @@ def _replaced(unit: str, epsilon: float, delta: float) -> str:
 
 
 def _apart(delta: float) -> str:
-    """The end of a sentence about a factor: the probability with which the factor may not hold."""
+    """Return the end of a sentence about a factor: the probability with which the factor may not hold."""
     return "" if delta == 0.0 else f", apart from a probability of at most {chance(delta)}"
 
 
 def limits() -> list[str]:
-    """The limits of the guarantee."""
+    """Return sentences about the limits of the guarantee."""
     return [
-        "It does not promise that nothing can be learned about anybody. What the result says about everybody together "
-        "may be true of each of them, also of people whose data were not used.",
+        "It does not promise that nothing can be learned about anybody. If the result says something about all people "
+        "together, this may be true of each of them, also of people whose data were not used.",
         "It is about this result alone. Every further result from data about the same people can add to what is "
-        "learned; a ledger adds up what all of them cost.",
-        "It assumes that the computer that made the result was not read by others, and that the settings were chosen "
-        "without looking at the data.",
+        "learned. A ledger adds up the costs of all results.",
+        "It assumes that nobody else could read the memory of the computer that made the result, and that the "
+        "settings were chosen without looking at the data.",
     ]
 
 

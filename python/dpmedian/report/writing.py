@@ -1,4 +1,4 @@
-"""Writing the page of a record."""
+"""Functions that write the page of a record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recorded_page(value: Recorded, path: str | os.PathLike[str], ledger: Any) ->
 def write_page(
     record: Mapping[str, Any], path: str | os.PathLike[str], ledger: Mapping[str, Any] | None = None
 ) -> Path:
-    """Write the page of a parsed record, with the history of a ledger (its `to_dict()`) if one is given."""
+    """Write the page of a parsed record. If a ledger (its `to_dict()`) is given, the page shows its entries."""
     text = page(record, ledger)
     file = Path(path)
     file.write_text(text, encoding="utf-8")
@@ -33,17 +33,20 @@ def write_page(
 
 
 def page(record: Mapping[str, Any], ledger: Mapping[str, Any] | None = None) -> str:
-    """The HTML of the page of a single release or of groups; raises if the ledger was not charged for it."""
+    """Return the HTML of the page of a single release or of groups. If the ledger was not charged for the release,
+    raise an error.
+    """
     if ledger is not None and record["outcome"] != "planned":
         match = match_in(ledger["entries"], record)
         if not match.exact and not match.undigested:
             raise ValueError(
-                "this ledger was not charged for this release, or the record was changed since: no entry has its "
-                "digest. Name the ledger of the release, and see dpmedian verify RECORD --ledger LEDGER"
+                "no entry of this ledger has the digest of the record: either this ledger was not charged for the "
+                "release, or the record was changed afterwards. Name the ledger of the release; dpmedian verify "
+                "RECORD --ledger LEDGER says more"
             )
     try:
         return page_of_groups(record, ledger) if is_of_groups(record) else page_of_release(record, ledger)
     except KeyError as missing:
         raise ValueError(f"the record has no entry {missing}") from None
     except (TypeError, AttributeError, IndexError, ArithmeticError) as error:
-        raise ValueError(f"the record cannot be shown, see dpmedian verify: {error}") from None
+        raise ValueError(f"the record cannot be shown; dpmedian verify says more: {error}") from None

@@ -22,7 +22,9 @@ class ArraySource:
     def __init__(
         self, points: Points, progress: Progress | None = None, share: float = 1.0, weights: Weights | None = None
     ) -> None:
-        """`share` is the part of all records in this source. A pass over a sample counts as this part of a pass."""
+        """`share` is the fraction of all records that are in this source. The progress bar counts a pass over a sample
+        as this fraction of a pass.
+        """
         self._points = points
         self._weights = weights
         self._share = share
@@ -37,9 +39,10 @@ class ArraySource:
         nonfinite: str = "raise",
         copy: bool = False,
     ) -> ArraySource:
-        """Admit the records. At a value that is not finite, raise an error, or move the record to the center.
+        """Validate the records and return their source. If a value is not finite, raise an error, or move its record to
+        the center.
 
-        If the number of records is private, such records may also be dropped.
+        If the number of records is private, `nonfinite="drop"` leaves such records out.
 
         Without a copy, the caller must not change the array while the source is used, because a value that is not a
         number would make sums exceed their sensitivity.
@@ -48,7 +51,9 @@ class ArraySource:
         records = points if isinstance(points, FileRecords) else as_records(points, nonfinite=nonfinite, d=parameters.d)
         if nonfinite == "drop":
             if not parameters.private_size:
-                raise ValueError("records cannot be dropped if their number is public")
+                raise ValueError(
+                    "nonfinite='drop' would change the number of records, which is public: use nonfinite='center'"
+                )
             records = records.finite()
         return cls(records.admitted(parameters.ball, replacement, copy), progress, weights=records.weights)
 
@@ -72,7 +77,9 @@ class ArraySource:
         return ArraySource(self._points.sample_by_coins(stream, probability), self._progress, self._share * share)
 
     def weighted(self, coins: Coins) -> ArraySource:
-        """The records with their weights rounded by hidden coins, or unchanged if they have no weights."""
+        """Return the records with weights that are rounded at random, or the source itself if the records have no
+        weights.
+        """
         if self._weights is None:
             return self
         return ArraySource(self._points.weighted(coins, self._weights), self._progress, self._share)

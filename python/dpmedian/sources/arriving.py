@@ -16,7 +16,8 @@ Parts = list[NDArray[np.float32] | NDArray[np.float64]]
 
 
 class ArrivingSource:
-    """A source that reads its records once. It answers one robust step, and afterwards the number of records.
+    """A source that reads its records once. It answers the query of one robust step, and afterwards the query for the
+    number of records.
 
     `arrivals` yields each record with its weight in units of 2^-20. A record is a list of arrays, or None for a record
     at the center. `arrivals` is read at the first query, which is after the charge.
@@ -25,8 +26,8 @@ class ArrivingSource:
     local = None
 
     def __init__(self, arrivals: Iterable[tuple[Parts | None, int]], d: int, weighted: bool, count: int | None) -> None:
-        """`count` is the public number of records under replacement. Records that do not arrive count as records at the
-        center.
+        """`count` is the public number of records under replacement. If fewer records arrive, the missing records count
+        as records at the center.
         """
         self._arrivals = arrivals
         self._d = d

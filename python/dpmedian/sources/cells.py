@@ -1,11 +1,12 @@
-"""Conversion of arrays, rows and cells to doubles. Singles stay singles.
+"""Conversion of arrays, rows and cells to doubles (64-bit floats). Singles (32-bit floats) stay singles.
 
 With `nonfinite="raise"` the curator, who holds the data, sees errors: a value that is not a finite number raises an
-error that names its position. The other modes are for unattended runs. There an error or a message about a record would
-reveal something about the record without any charge. So every cell is converted separately, and a cell that is not a
-number becomes NaN, which marks its record so that the run replaces or drops it. Errors depend on public properties
-only: the kind of container, its shape, the names and types of its columns, and the arguments. The dimension is public,
-so no record may decide it. For this reason rows, and lists without a fixed length, need `d`.
+error that names its position. The other modes are for unattended runs. In an unattended run, an error or a message
+about a record would reveal something about the record without being charged. So every cell is converted separately, and
+a cell that is not a number becomes NaN. The run then replaces or drops the record of this cell. Errors depend on public
+properties only: the kind of container, its shape, the names and types of its columns, and the arguments. The dimension
+is public, so no record may decide the dimension. For this reason the caller must state `d` for rows and for lists
+without a fixed length.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Intake:
     errors.
 
     `typed` means that a schema, which is stored with the data and is public, declares the types of the columns. Then a
-    column of text does not hold numbers. Without a schema, the types may come from a reader that looked at the cells,
-    so a single record may have decided them. `choose` is a text for errors that explains how to choose columns.
+    column of text is refused. Without a schema, a reader may have chosen the types by looking at the cells, so a single
+    record may have decided a type, and the cells of a column of text are converted. `choose` is a text for errors that
+    explains how to choose columns.
     """
 
     unattended: bool
@@ -56,15 +58,14 @@ class Intake:
         return cls(nonfinite != "raise", d)
 
     def dimension(self, what: str) -> int | None:
-        """The given dimension. None if it was not given and the first record may decide it, because the curator sees
-        errors.
+        """Return the dimension that the caller stated, or None. In an unattended run a dimension that is not stated is
+        an error, because the first record would decide it.
         """
         if self.d is None and self.unattended:
             raise ValueError(
-                f"points: {what} have no public dimension, and in an unattended run no record may decide it; pass an "
-                "array or a frame with one column per coordinate, or state the dimension, as plan(n, d, "
-                "...).run(points) "
-                "does, or d=... of a file (--dimension)"
+                f"points: {what} have no public dimension, and in an unattended run no record may decide the "
+                "dimension; pass an array or a frame with one column per coordinate, or state the dimension: plan(n, "
+                "d, ...).run(points), or d=... for a file (--dimension)"
             )
         return self.d
 
@@ -77,8 +78,10 @@ def kind_of(value: object) -> str:
 
 
 def from_array(points: NDArray[Any], intake: Intake) -> Floats:
-    """Read an array of any layout and type. Other types than real numbers are refused, or converted cell by cell."""
-    if points.dtype.name == "bfloat16":  # A type of JAX that numpy does not know. Every value fits a float32.
+    """Read an array of any layout and type. If the type is not a real number, the array is refused or converted cell by
+    cell.
+    """
+    if points.dtype.name == "bfloat16":  # JAX has this type, which numpy does not know. float32 holds all its values.
         points = points.astype(np.float32)
     kind = points.dtype.kind
     if kind == "O" and points.ndim == 1:
@@ -107,17 +110,17 @@ def from_array(points: NDArray[Any], intake: Intake) -> Floats:
 
 
 def _unmasked(cells: NDArray[Any]) -> NDArray[Any]:
-    """An array of objects, with None for masked cells."""
+    """Return an array of objects, with None for masked cells."""
     plain = np.array(np.ma.getdata(cells), dtype=object)
     plain[np.ma.getmaskarray(cells)] = None
     return plain
 
 
-# Rows and cells. Each is converted separately, so the result for a record does not depend on other records.
+# Rows and cells. Every cell is converted separately, so the result for a record does not depend on other records.
 
 
 class _Refused(Exception):
-    """An error about a row or a cell, which the curator sees."""
+    """An error about a row or a cell. It is shown to the curator only."""
 
     def __init__(self, error: type[Exception], what: str, column: int | None = None) -> None:
         super().__init__(what)
@@ -125,7 +128,7 @@ class _Refused(Exception):
 
 
 def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArray[np.float64]:
-    """One record per row.
+    """Convert rows to records, one record for each row.
 
     A row that is not a record raises an error that names the row, or becomes NaN in an unattended run.
     """
@@ -133,7 +136,10 @@ def from_rows(rows: Sequence[Any], intake: Intake, what: str = "rows") -> NDArra
     if d is None:
         first, row = next(((i, row) for i, row in enumerate(rows) if row is not None), (0, None))
         if row is None:
-            raise ValueError(f"points must have shape (n, d), got no {what}, and so no dimension; pass d=...")
+            raise ValueError(
+                f"points must have shape (n, d), but there are no {what} from which the dimension d could be read; "
+                "pass d=..."
+            )
         if not hasattr(row, "__len__"):
             raise TypeError(f"points must be rows of numbers, with shape (n, d), but points[{first}] is {kind_of(row)}")
         d = len(row)
@@ -175,7 +181,7 @@ def _row(row: Any, d: int, unattended: bool) -> Sequence[float] | NDArray[Any]:
 
 
 def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> NDArray[np.float64]:
-    """The cells of one column.
+    """Convert the cells of one column.
 
     A cell that is not a number raises an error that names the cell, or becomes NaN in an unattended run.
     """
@@ -194,10 +200,10 @@ def from_cells(cells: Sequence[Any], intake: Intake, column: int, name: str) -> 
 
 
 def number(cell: Any, unattended: bool, column: int | None = None) -> float:
-    """A cell as a double: NaN if it is missing, and infinity if it is too large.
+    """Convert a cell to a double: NaN if the cell is missing, and infinity if its number is too large.
 
-    A cell that is not a number is refused. In an unattended run it becomes NaN, unless it is text that can be read as a
-    number.
+    A cell that is not a number is refused. In an unattended run such a cell becomes NaN, except text that can be read
+    as a number, which is converted.
     """
     try:
         if isinstance(cell, (numbers.Real, Decimal, np.bool_)):
@@ -218,9 +224,9 @@ def number(cell: Any, unattended: bool, column: int | None = None) -> float:
 
 
 def read_number(text: str) -> float:
-    """The double for a numeral.
+    """Return the double that a text of digits stands for.
 
-    A text with underscores is not a number here, although Python allows them between digits.
+    A text with underscores is not a number here, although Python allows underscores between digits.
     """
     if "_" in text:
         raise ValueError("a number must not contain an underscore")

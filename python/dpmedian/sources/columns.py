@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 __all__ = ["as_number", "coordinates", "divide", "labels", "numbered", "select"]
 
-# The names under which pandas writes the index of a frame into Parquet and Arrow.
+# The names that pandas gives to the index of a frame in Parquet and Arrow files.
 _INDEX = re.compile(r"__index_level_\d+__")
 
 # The names of a first column that usually contains row numbers. pandas and R write such a column without a name, and
@@ -16,26 +16,30 @@ _UNNAMED = ("", "Unnamed: 0")
 
 
 def coordinates(names: Sequence[str], others: Sequence[int] = ()) -> list[int]:
-    """The positions of the coordinates if no columns were chosen: all columns except `others` and an index of pandas.
+    """Return the positions of the coordinates if the caller chose no columns: all columns except `others` and the index
+    of pandas.
 
     A first column without a name is refused, because it usually contains row numbers and not a coordinate.
     """
     if len(names) > 1 and names[0] in _UNNAMED and any(names[1:]) and 0 not in others:
         raise ValueError(
             "the first column has no name, so it probably contains row numbers; choose the columns, "
-            f"columns={list(names[1:3])} (--columns), or write the file without them, to_csv(..., index=False)"
+            f"columns={list(names[1:3])} (--columns), or write the file without row numbers, to_csv(..., index=False)"
         )
     found = [i for i, name in enumerate(names) if i not in others and not _INDEX.fullmatch(name)]
     if names and not found:
-        raise ValueError("points need at least one column that is neither the unit nor the weight nor the group")
+        raise ValueError(
+            "every column is the unit, the weight or a group, so no column is left for the points; add a column of "
+            "coordinates"
+        )
     return found
 
 
 def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int]:
-    """The positions of the chosen columns. The default is all columns that may be coordinates.
+    """Return the positions of the chosen columns. If none are chosen, these are all columns that may be coordinates.
 
-    A text is a name, or a column number if no column has this name. An integer is always a column number, counted
-    from 1. A column whose name occurs twice must be chosen by number.
+    A text in `wanted` is a column name, or a column number if no column has this name. An integer is always a column
+    number, counted from 1. A column whose name occurs twice must be chosen by number.
     """
     chosen = [names[i] for i in coordinates(names)] if wanted is None else list(wanted)
     if not chosen:
@@ -50,9 +54,9 @@ def select(names: Sequence[str], wanted: Sequence[str | int] | None) -> list[int
 def divide(
     names: Sequence[str], wanted: Sequence[str | int] | None, label_columns: Sequence[str | int]
 ) -> tuple[list[int], list[int]]:
-    """The positions of the point columns and of the label columns.
+    """Return the positions of the point columns and of the label columns.
 
-    The default for the point columns is all columns that are not label columns.
+    If no point columns are chosen, these are all columns that are not label columns.
     """
     others = select(names, label_columns) if label_columns else []
     places = coordinates(names, others) if wanted is None and label_columns else select(names, wanted)
@@ -63,9 +67,9 @@ def divide(
 
 
 def labels(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
-    """The names of the chosen columns.
+    """Return the names of the chosen columns.
 
-    An empty or repeated name is replaced by its number, so that all names differ.
+    The column number replaces an empty name and is added to a repeated name, so that all names differ.
     """
     return tuple(
         (f"{names[i]} [{i + 1}]" if names[i] else str(i + 1)) if not names[i] or names.count(names[i]) > 1 else names[i]
@@ -74,12 +78,12 @@ def labels(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
 
 
 def numbered(count: int) -> list[str]:
-    """Names for columns that have none."""
+    """Return names for columns that have no names."""
     return [str(i + 1) for i in range(count)]
 
 
 def as_number(name: str | int) -> int | None:
-    """The position for a column number, or None for a name."""
+    """Return the position if `name` is a column number, and None if it is a name."""
     if not isinstance(name, (str, int)):
         raise TypeError(f"a column is a name or a number from 1, got {name!r} of type {type(name).__name__}")
     if isinstance(name, bool) or not (isinstance(name, int) or (name.isascii() and name.isdigit())):

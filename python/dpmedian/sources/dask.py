@@ -1,13 +1,14 @@
-"""Records in the workers of a Dask cluster: each worker answers for its own records, and this process adds the answers.
+"""Records in the workers of a Dask cluster. Each worker answers queries about its own records, and this process adds
+the answers.
 
 One actor in each worker holds the records of its partitions as `Points` of the core. Exact sums and sampled records
-leave a worker as a `Message`, and this process turns them into opaque objects again. Only this process adds noise.
+leave a worker as a `Message`, which this process turns into opaque objects again. Only this process adds noise.
 Workers, scheduler and this process are inside the trust boundary, like the records themselves. Like all messages of
-Dask, the messages between them are encrypted only if the cluster was started with TLS.
+Dask, the messages among these processes are encrypted only if the cluster was started with TLS.
 
-If a worker is lost, its actor is lost, too. Then its partitions are computed again from their graph, all actors are
-created again, and the query is repeated. The query has the same answer, and nobody has seen the earlier answer, so
-nothing is charged twice.
+If a worker is lost, its actor is lost, too. Then Dask computes the lost partitions again, all actors are created again,
+and the query is repeated. The answer is the same as before the loss, and nobody has seen the earlier answer, so nothing
+is charged twice.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ __all__ = ["Collection", "DaskGroups", "DaskSource", "Holders", "by_name", "is_d
 # The largest number of attempts for a round of queries if workers are lost.
 _ATTEMPTS = 5
 
-# While a run waits for a new actor, it checks in intervals of this many seconds whether the worker still exists.
+# While a run waits for a new actor, it checks every few seconds whether the worker still exists.
 _PATIENCE = 5.0
 
 # Groups with at most _FEW coordinates (8 MiB) are fetched to this process when they are needed, because a run makes
-# dozens of queries to a small group. At most _FETCHED coordinates (32 MiB) are fetched in one round; they are dropped
-# after use.
+# dozens of queries to a small group. At most _FETCHED coordinates (32 MiB) are fetched in one round, and they are
+# dropped after use.
 _FEW, _FETCHED = 1 << 20, 1 << 22
 
 Ball = tuple[Sequence[float], float]
@@ -48,14 +49,12 @@ Answer = TypeVar("Answer")
 
 
 def is_dask(points: Any) -> bool:
-    """Whether this is a Dask collection."""
+    """Return whether `points` is a Dask collection."""
     return hasattr(points, "__dask_graph__") and hasattr(points, "to_delayed")
 
 
 def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
-    """A partition with the columns of its collection, in their order. Dask does not check that a partition has these
-    columns.
-    """
+    """Return a partition with the columns of its collection, in order. Dask does not check that they are there."""
     if columns is None or not hasattr(partition, "columns"):
         return partition
     names = tuple(map(str, partition.columns))
@@ -71,7 +70,7 @@ def by_name(partition: Any, columns: tuple[str, ...] | None) -> Any:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The records for a query: a group, with rounded weights if the records have weights."""
+    """The records that a query is about: the records of a group, with rounded weights if they have weights."""
 
     group: int
     coins: Coins | None
@@ -80,7 +79,7 @@ class Wanted:
 
 
 class Holder:
-    """The actor of a worker. It holds the records of some partitions, by the number of the partition."""
+    """The actor of a worker. It holds the records of some partitions, each under the number of its partition."""
 
     def __init__(
         self,
@@ -94,23 +93,23 @@ class Holder:
         self._points: dict[tuple[int, int], Points] = {}
 
     def reply(self, query: Message, wanted: Wanted) -> Message:
-        """The sum over the partitions of this worker."""
+        """Return the sum over the partitions of this worker."""
         return query.answer([self._of(number, wanted) for number in self._parts])
 
     def records(self, places: dict[int, Message | None], wanted: Wanted) -> dict[int, Message]:
-        """The records of partitions: all records, or the records at hidden positions."""
+        """Return the records of partitions: all records, or those at positions drawn with hidden randomness."""
         return {number: Message.records(self._of(number, wanted), chosen) for number, chosen in places.items()}
 
     def rows(self, groups: Sequence[int]) -> dict[int, list[Records]]:
-        """The records of small groups, by the number of the partition."""
+        """Return the records of small groups, under the number of each partition."""
         return {number: [part.records_of(group) for group in groups] for number, part in self._parts.items()}
 
     def forget(self, group: int) -> None:
-        """Drop the prepared records of a group."""
+        """Drop the validated and weighted records of a group."""
         self._points = {key: points for key, points in self._points.items() if key[1] != group}
 
     def _of(self, number: int, wanted: Wanted) -> Points:
-        """The records of a partition, validated and weighted once."""
+        """Return the records of a partition. They are validated and weighted once."""
         found = self._points.get((number, wanted.group))
         if found is None:
             records = self._parts[number].records_of(wanted.group)
@@ -134,7 +133,7 @@ class Collection:
 
     @classmethod
     def of(cls, points: Any) -> Collection:
-        """Start to compute the partitions."""
+        """Let the workers compute the partitions, without waiting for the result."""
         try:
             import distributed  # type: ignore[import-untyped, import-not-found, unused-ignore]
         except ImportError as error:
@@ -143,7 +142,8 @@ class Collection:
             client: Any = distributed.get_client()
         except ValueError as error:
             raise ValueError(
-                "points is a Dask collection, but no cluster is running: create a distributed.Client"
+                "points are a Dask collection, but this process is not connected to a cluster: create a "
+                "distributed.Client first"
             ) from error
         _warn_if_plain(client)
         if hasattr(points, "chunks"):
@@ -161,24 +161,23 @@ class Collection:
         return cls(client, _computed(client, points), int(width), columns, chunks)
 
     def labels_of_parts(self, labels: Any) -> tuple[Any, ...]:
-        """The partitions of the labels, as futures. They correspond to the partitions of the points."""
+        """Return the partitions of the labels, as futures. They correspond to the partitions of the points."""
         return _computed(self.client, labels if self.chunks is None else labels.rechunk((self.chunks,)))
 
     def sizes(self) -> list[int]:
-        """The number of rows of every partition."""
+        """Return the number of rows of every partition."""
         sizes: list[int] = self.client.gather(self.client.map(len, self.partitions, pure=False))
         return sizes
 
 
 def _warn_if_plain(client: Any) -> None:
-    """Warn if processes of the cluster exchange messages between machines without encryption."""
+    """Warn if messages between the machines of the cluster are not encrypted."""
     facts = client.scheduler_info()
     plain = [address for address in (facts["address"], *facts["workers"]) if _is_plain(address)]
     if plain:
         warn_caller(
-            f"the connection to {plain[0]} is not encrypted, so others could read exact sums and records; "
-            "start the cluster "
-            "with TLS (distributed.security.Security), unless nobody else has access to this network",
+            f"the connection to {plain[0]} is not encrypted, so others could read exact sums and records; start the "
+            "cluster with TLS (distributed.security.Security), unless nobody else has access to this network",
             PlainConnectionWarning,
         )
 
@@ -196,7 +195,7 @@ def _computed(client: Any, collection: Any) -> tuple[Any, ...]:
 
 @dataclass(eq=False)
 class Holders:
-    """The actors of all workers that hold parts of the records. The parts are a list of futures."""
+    """The actors of all workers that hold parts of the records. `parts` are the futures of these parts."""
 
     client: Any
     parts: tuple[Any, ...]
@@ -207,16 +206,16 @@ class Holders:
 
     @classmethod
     def of(cls, client: Any, parts: tuple[Any, ...], parameters: PublicParameters, nonfinite: str) -> Holders:
-        """The actors for runs with these parameters. They are created when they are needed."""
+        """Return the actors for runs with these parameters. They are created at the first query."""
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
         return cls(client, parts, parameters.ball, replacement)
 
     def replies(self, query: Message, wanted: Wanted) -> list[Message]:
-        """The answers of all actors."""
+        """Return the answers of all actors."""
         return self._repeated(lambda: self._round(lambda actor, _: actor.reply(query, wanted)))
 
     def records(self, places: Sequence[Message | None], wanted: Wanted) -> list[Message]:
-        """The records at these positions, in one message for each part."""
+        """Return the records at these positions, in one message for each part."""
 
         def ask(actor: Any, mine: int) -> Any:
             return actor.records({i: places[i] for i, at in enumerate(self._where) if at == mine}, wanted)
@@ -224,11 +223,11 @@ class Holders:
         return self._by_part(lambda: self._round(ask))
 
     def rows(self, groups: Sequence[int]) -> list[list[Records]]:
-        """The records of small groups in each part."""
+        """Return the records of small groups in each part."""
         return self._by_part(lambda: self._round(lambda actor, _: actor.rows(groups)))
 
     def forget(self, group: int) -> None:
-        """Let the actors drop the prepared records of a group."""
+        """Let the actors drop the validated and weighted records of a group."""
         if self._actors:
             self._repeated(lambda: self._round(lambda actor, _: actor.forget(group)))
 
@@ -243,7 +242,7 @@ class Holders:
         return [future.result() for future in [ask(actor, i) for i, actor in enumerate(self._actors)]]
 
     def _repeated(self, ask: Callable[[], Answer]) -> Answer:
-        """The answers of a round. If a worker was lost, the round is repeated with new actors."""
+        """Return the answers of a round. If a worker was lost, the round is repeated with new actors."""
         lost: BaseException | None = None
         for _ in range(_ATTEMPTS):
             try:
@@ -254,7 +253,7 @@ class Holders:
                 if not _is_lost(error):
                     raise
                 self._actors, lost = [], error
-        raise RuntimeError(f"workers were lost {_ATTEMPTS} times in one round") from lost
+        raise RuntimeError(f"workers were lost in each of {_ATTEMPTS} attempts to answer a query") from lost
 
     def _settle(self) -> None:
         """Create one actor in each worker that holds parts. Parts of lost workers are computed again."""
@@ -265,7 +264,7 @@ class Holders:
         held = self.client.who_has(list(self.parts))
         addresses = [next(iter(held[future.key]), None) for future in self.parts]
         if None in addresses:
-            raise OSError("no worker holds this partition")
+            raise OSError("a partition of the points was lost with its worker")
         workers = sorted({str(address) for address in addresses})
         made = []
         for worker in workers:
@@ -276,8 +275,8 @@ class Holders:
         self._where = [workers.index(str(address)) for address in addresses]
 
     def _made(self, future: Any, worker: str) -> Any:
-        """The actor of a worker. If the worker is lost before the actor is created, the cluster would wait forever, so
-        this is checked.
+        """Wait for the actor of a worker and return it. If the worker was lost before the actor was created, the future
+        would never be done, so an error is raised.
         """
         while True:
             try:
@@ -290,7 +289,7 @@ class Holders:
 
 
 class DaskSource:
-    """The records of a group in all parts. The answers of the actors are added."""
+    """The source of the records of one group in all parts. It adds the answers of the actors."""
 
     def __init__(
         self,
@@ -302,7 +301,7 @@ class DaskSource:
         group: int = 0,
         coins: Coins | None = None,
     ) -> None:
-        """`sizes` are the numbers of records of the group in each part."""
+        """`sizes` are the numbers of records that the group has in each part."""
         self._holders = holders
         self._sizes = [int(size) for size in sizes]
         self._d = d
@@ -335,7 +334,7 @@ class DaskSource:
         return self._sampled(places, float(np.ldexp(probability[0], -probability[1])))
 
     def weighted(self, coins: Coins) -> DaskSource:
-        """The records with their weights. The workers round them with these coins, as one process would."""
+        """The workers round the weights of the records as a single process would."""
         return DaskSource(self._holders, self._sizes, self._d, self._progress, group=self._wanted.group, coins=coins)
 
     def advance(self, passes: float) -> Callable[[float], None]:
@@ -350,9 +349,9 @@ class DaskSource:
 
 @dataclass(frozen=True, eq=False)
 class DaskGroups:
-    """The records of groups in the workers. `sizes` has a row for each part and a column for each group.
+    """The records of groups, which stay in the workers. `sizes` has a row for each part and a column for each group.
 
-    It has the interface of `Grouped`. The parts are futures of `Grouped` with the same groups.
+    The class has the interface of `Grouped`. `parts` are futures of `Grouped` objects with the same groups.
     """
 
     client: Any
@@ -366,13 +365,13 @@ class DaskGroups:
 
     @property
     def occurring(self) -> list[int]:
-        """The groups that have a record; they are private if the keys were not listed."""
+        """Return the indices of the groups that have a record. They are private if the keys were not listed."""
         return [int(group) for group in np.flatnonzero(self.sizes.sum(axis=0))]
 
     def blocks(
         self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """The sources of groups, block by block. Small groups are fetched together, and large groups stay in the
+        """Yield the sources of groups, block by block. Small groups are fetched together, and large groups stay in the
         workers.
 
         If a method needs the `whole` group in this process, a group of any size is fetched.
@@ -405,15 +404,15 @@ class DaskGroups:
 
 
 def joined(parts: Sequence[Records]) -> Records:
-    """The records of all parts, one part after the other."""
+    """Return the records of all parts, one part after the other."""
     array: Floats = np.concatenate([part.array for part in parts])
     weights = [part.weights for part in parts if part.weights is not None]
     return replace(parts[0], array=array, weights=np.concatenate(weights) if weights else None)
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether an error means that a worker, its actor or the connection was lost. An error that a worker raised is not
-    a loss.
+    """Return whether an error means that a worker, its actor or the connection was lost. Other errors were raised by
+    the code that the worker ran.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"OSError", "TimeoutError", "KilledWorker"}) or "Actor was lost" in str(error)

@@ -1,4 +1,4 @@
-"""Records in a file. They are read in blocks for every query, and are never all in memory."""
+"""Records in a file. Every query reads the file in blocks, so the records are never all in memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dpmedian.sources.cells import HINT
 __all__ = ["Column", "FileRecords", "is_path"]
 
 Column = tuple[int, int, bool]
-"""The position of a column: the offset of its first number, the stride to the next number, and whether numbers have 8
-bytes.
+"""The position of a column in a file: the offset of its first number, the stride from one number to the next, and
+whether a number has 8 bytes (otherwise it has 4).
 """
 
 
@@ -28,7 +28,7 @@ def is_path(points: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class FileRecords:
-    """An open file of n records with d numbers, float32 or float64, and the names of its columns.
+    """An open file of n records, each with d numbers of type float32 or float64, and the names of the columns.
 
     The kernels read the file with ordinary read calls. If the file is truncated or written to during a run, an error is
     raised.
@@ -54,24 +54,27 @@ class FileRecords:
         columns: tuple[str, ...],
         only_finite: bool = False,
     ) -> FileRecords:
-        """The records of all pieces, in order. A piece is a number of records and the positions of their columns."""
+        """Return the records of all pieces, in order. A piece is a number of records and the positions of their
+        columns.
+        """
         file.lay_out([(n, list(places)) for n, places in pieces])
         return cls(file, (sum(n for n, _ in pieces), len(columns)), columns, only_finite)
 
     def finite(self) -> FileRecords:
-        """The records without a missing or infinite value."""
+        """Return the records that have no missing or infinite value."""
         if not self.only_finite:
             raise ValueError(
-                "this file was not opened with nonfinite='drop': open it with this option, or replace such records"
+                "this file was not opened with nonfinite='drop': open it with this option, or replace records that "
+                "are not finite"
             )
         return self
 
     def admitted(
         self, ball: tuple[Sequence[float], float] | None, replacement: Sequence[float] | None, copy: bool = False
     ) -> Points:
-        """The records for the kernels, after a pass that validates them.
+        """Return the records for the kernels, after a pass that validates them.
 
-        A copy is refused, because it would need the memory.
+        `copy=True` is refused, because a copy of the file might not fit into memory.
         """
         if copy:
             raise ValueError("copy=True would load the whole file: read it first with dpmedian.files.read_points(...)")

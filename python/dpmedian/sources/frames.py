@@ -1,4 +1,4 @@
-"""Records from pandas and polars frames and from Arrow: by column, with missing values as NaN."""
+"""Records from pandas and polars frames and from Arrow, read column by column. Missing values become NaN."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ __all__ = ["NamedColumns", "as_table", "from_frame"]
 Numbers = NDArray[np.float64]
 Dtype = type[np.float64] | type[np.float32]
 
-# The number of rows that are reordered together. With this number, the rows of a wide frame fit the cache of the
-# processor.
+# The number of rows that are reordered together. So few rows of a wide frame fit into the cache of the processor.
 _BLOCK = 512
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a frame. It is classified by its type alone, which is public like its name.
+    """A column of a frame. Only the type of the column decides its `kind`. The type is public, like the name.
 
     `kind` is "numbers", "odd", "objects" (cells of any type), "lists" (of numbers), or "other" (such as dates). "odd"
     stands for text, booleans and complex numbers: a reader may give these types to a column of numbers if a single
@@ -36,7 +35,8 @@ class Column:
     kind: str
     numbers: Callable[[Dtype], Floats]
     cells: Callable[[], Sequence[Any]]
-    # For lists: their lengths (negative if a list is missing), and their numbers (NaN for lists whose length is not d).
+    # Only for columns of lists: the lengths of the lists (negative if a list is missing), and their numbers (NaN for
+    # lists whose length is not d).
     lengths: Callable[[], NDArray[Any]] | None = None
     lists: Callable[[int], Numbers] | None = None
     # The length of all lists, if the type of the column determines it.
@@ -47,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Frame:
-    """The columns of a frame, or of a series. A series is one column and must hold lists."""
+    """The columns of a frame, or the single column of a series. The column of a series must hold lists."""
 
     columns: Sequence[Column]
     n: int
@@ -63,12 +63,14 @@ class NamedColumns:
     def __init__(self, frame: Any, names: Sequence[Any]) -> None:
         self._frame = frame
         self.names = list(map(str, names))
-        # In pandas, integers can be names of columns. Then an integer means a name and not a column number.
+        # In pandas, integers can be names of columns. If so, an integer means a name and not a column number.
         self.integer_names = any(isinstance(name, int) for name in names)
 
     @classmethod
     def of(cls, points: Any) -> NamedColumns | None:
-        """The columns of a frame, or of anything with an Arrow stream of columns; None for anything else."""
+        """Return the columns of a frame, or of an object with an Arrow stream of columns, and None for any other
+        object.
+        """
         points = as_table(points)
         for library, kinds in (
             ("pandas", ["DataFrame"]),
@@ -81,8 +83,8 @@ class NamedColumns:
         return None
 
     def place(self, name: str, argument: str) -> int:
-        """The position of the column with this name. If there is not exactly one such column, the error names
-        `argument`.
+        """Return the position of the column with this name. If there is not exactly one such column, raise an error
+        that names `argument`.
         """
         if self.names.count(name) != 1:
             what = "occurs more than once" if name in self.names else "is not there"
@@ -91,13 +93,13 @@ class NamedColumns:
         return self.names.index(name)
 
     def column(self, place: int) -> Any:
-        """One column, in the type of the library."""
+        """Return one column, in the type of the library."""
         if hasattr(self._frame, "iloc"):
             return self._frame.iloc[:, place]
         return self._frame.to_series(place) if hasattr(self._frame, "to_series") else self._frame.column(place)
 
     def select(self, places: Sequence[int]) -> Any:
-        """A frame of some of the columns."""
+        """Return a frame with some of the columns."""
         if list(places) == list(range(len(self.names))):
             return self._frame
         if hasattr(self._frame, "iloc"):
@@ -108,7 +110,7 @@ class NamedColumns:
 
 
 def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | None:
-    """The points and the column names of a frame of any loaded library. None if `points` is not a frame."""
+    """Return the points and the column names of a frame of any loaded library, or None if `points` is not a frame."""
     points = as_table(points)
     for library, open_frame in (("pandas", _pandas), ("polars", _polars), ("pyarrow", _arrow)):
         module = sys.modules.get(library)
@@ -122,11 +124,11 @@ def from_frame(points: Any, intake: Intake) -> tuple[Floats, tuple[str, ...]] | 
 
 
 def as_table(points: Any) -> Any:
-    """An Arrow table, if `points` has an Arrow stream and columns, such as a DuckDB relation.
+    """Return an Arrow table if `points` has an Arrow stream and columns, such as a DuckDB relation.
 
     Other objects are returned unchanged.
 
-    Some arrays also have an Arrow stream, with all numbers in one column. Such arrays are returned unchanged.
+    Some arrays have an Arrow stream, too, in which all numbers are in one column. Such arrays are returned unchanged.
     """
     if type(points).__module__.split(".")[0] in ("pandas", "polars") or not hasattr(points, "__arrow_c_stream__"):
         return points
@@ -143,8 +145,8 @@ def as_table(points: Any) -> Any:
     table = pyarrow.table(points)
     if len(stated) == 2 and stated != table.shape:
         raise ValueError(
-            "points must have one row for each record, but their shape and their Arrow stream have different numbers "
-            "of rows or columns; pass an array, numpy.asarray(points)"
+            "points must have one row for each record, but the Arrow stream of points has another number of rows or "
+            "columns than points.shape says; pass an array, numpy.asarray(points)"
         )
     return table
 
@@ -170,14 +172,15 @@ def _read(frame: Frame, intake: Intake) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """A list of names for a message, in which many names are left out."""
+    """Return a list of names for a message. If there are more than four names, only the first three are in the list."""
     return repr(list(names)) if len(names) <= 4 else f"[{', '.join(map(repr, names[:3]))}, ...]"
 
 
 def _holds_lists(column: Column, series: bool, intake: Intake) -> bool:
-    """Whether the columns hold lists, according to their types.
+    """Return whether the column holds lists, according to its type.
 
-    For a column of objects, the caller's `d` decides, or the first cell if the curator sees errors.
+    The type of a column of objects does not show this. For such a column the first cell decides, or in an unattended
+    run the caller's `d`.
     """
     if column.kind != "objects":
         return column.kind == "lists"
@@ -203,7 +206,7 @@ def _read_lists(column: Column, intake: Intake) -> Numbers:
                 "correct it, or let nonfinite='center' replace such records by the center"
             )
     if not d:
-        raise ValueError(f"points: {what} have no numbers, and so no dimension")
+        raise ValueError(f"points: {what} are empty, so there is no dimension; choose a column with numbers")
     return column.lists(d)
 
 
@@ -214,7 +217,7 @@ def _read_numbers(column: Column, place: int, intake: Intake, dtype: Dtype) -> F
         return from_cells(column.cells(), intake, place, column.name)
     if column.kind == "lists":
         raise TypeError(
-            f"points: column {column.name!r} holds lists ({column.type}), each of which is a point; choose that "
+            f"points: column {column.name!r} holds lists ({column.type}), and each list would be a point; choose this "
             "column alone, or only columns with numbers"
         )
     raise TypeError(

@@ -34,7 +34,7 @@ class GroupRecords(Protocol):
 
     @property
     def labels(self) -> list[bytes] | None:
-        """The label of every group that occurs, in ascending order. None if the keys were listed.
+        """The label of every group that has a record, in ascending order. It is None if the keys were listed.
 
         These labels are private.
         """
@@ -52,7 +52,7 @@ class GroupRecords(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The names of the coordinates, if they have names."""
+        """The names of the coordinates, or None if the coordinates have no names."""
         ...
 
     @property
@@ -63,9 +63,9 @@ class GroupRecords(Protocol):
     def blocks(
         self, groups: Sequence[int], parameters: PublicParameters, nonfinite: str, whole: bool
     ) -> Iterator[dict[int, Callable[[], Source]]]:
-        """Yield blocks of functions, which open the sources of these groups.
+        """Yield blocks of functions. Each function opens the source of one group.
 
-        The sources of a block can be used until the next block.
+        The sources of a block can be used until the next block is taken.
         """
         ...
 
@@ -77,7 +77,7 @@ class Grouped:
     The records are ordered by group. `starts` holds the position at which each group begins.
 
     If the keys were listed, the groups are in the order of the keys. Otherwise `labels` holds the label of every group
-    that occurs, in ascending order. The labels and their number are private.
+    that has a record, in ascending order. The labels and their number are private.
     """
 
     records: Records
@@ -112,7 +112,7 @@ class Grouped:
         yield {group: functools.partial(opened, group) for group in groups}
 
     def records_of(self, group: int) -> Records:
-        """The records of a group, with their weights if they have weights."""
+        """Return the records of a group, with their weights if they have weights."""
         rows = slice(self.starts[group], self.starts[group + 1])
         weights = None if self.records.weights is None else self.records.weights[rows]
         return replace(self.records, array=self.records.array[rows], weights=weights)
@@ -132,13 +132,15 @@ def as_group_records(
     weights: Any = None,
     weight_max: float | None = None,
 ) -> Grouped:
-    """The records of groups: one record for each row, or with `unit` one record for each unit in each of its groups.
+    """Return the records of groups: one record for each row, or with `unit` one record for each unit in each of its
+    groups.
 
     `by` is the name of a column, a list of names, or the label of each row (`take_keys`). A row is left out if it has
-    no id, no label, or a label that is not a key. If `keys` is None, every label that occurs is a group. A unit
-    contributes to at most `most` groups, namely those in which it has the most rows. If it has equally many rows in two
-    groups, the group that comes first in the order of the keys (or of the labels as text) is taken. `weights` need the
-    public cap `weight_max`. The weight of a unit in a group is the largest weight of its rows in the group.
+    no id, no label, or a label that is not a key. If `keys` is None, every label in the data names a group. A unit
+    contributes to at most `most` groups, namely those in which it has the most rows. Of two groups in which the unit
+    has equally many rows, the group that comes first in the order of the keys (or of the labels as text) is taken.
+    `weights` need the public cap `weight_max`. The weight of a unit in a group is the largest weight of its rows in the
+    group.
     """
     check_reducer(reducer, unit)
     check_weights(points, weights, weight_max)
@@ -151,9 +153,8 @@ def as_group_records(
     rows = len(records.array)
     if len(labels) != rows:
         raise ValueError(
-            "by must have one label for each row of points, but has another length; pass several key columns "
-            "as a list of "
-            "the names of columns of a frame, or of columns of labels"
+            "by must have one label for each row of points, but has another length; pass several key columns as a "
+            "list of the names of columns of a frame, or of columns of labels"
         )
     if ids is not None and len(ids) != rows:
         raise ValueError("unit must have one id for each row of points, but has another length")
@@ -172,7 +173,9 @@ def formed(
     reducer: str,
     nonfinite: str,
 ) -> Grouped:
-    """The records of the groups, from the records of the rows, the label of each row and the id of its unit."""
+    """Return the records of the groups, made from the records of the rows, the label of each row and the id of its
+    unit.
+    """
     rows, found = len(records.array), None
     if keys is None:
         groups, found = _candidates(labels)
@@ -192,11 +195,11 @@ def formed(
 
 
 def _candidates(labels: Labels) -> tuple[NDArray[np.int64], list[bytes]]:
-    """The code of each row's label, and the labels of all codes in ascending order.
+    """Return the rank of each row's label (its code), and the labels in the order of their ranks.
 
-    Labels are always compared as text. The order of the labels decides between two groups in which a unit has equally
-    many rows. If integers were compared as numbers, a label of another row could change this order by turning the
-    column into text. A label that is not valid UTF-8 cannot be printed as a key, so it counts as missing.
+    Labels are always compared as text, because their order decides between two groups in which a unit has equally many
+    rows. If integers were compared as numbers, a label of another row could turn the column into text and so change the
+    order. A label that is not valid UTF-8 cannot be printed as a key, so it counts as missing.
     """
     text = labels.as_text()
     codes, count = text.ranks()
@@ -227,11 +230,11 @@ def _check_width(keys: tuple[Hashable, ...], columns: int) -> None:
         expected = "1 column, so every key must be a label"
         if columns > 1:
             expected = f"{columns} columns, so every key must be a tuple of {columns} labels"
-        raise ValueError(f"by has {expected}, got {keys[0]!r}")
+        raise ValueError(f"by has {expected}, but the first key is {keys[0]!r}; change by= or keys=")
 
 
 def with_all_labels(part: Grouped, labels: list[bytes]) -> Grouped:
-    """The groups of one part of the rows, with a position for every group of any part.
+    """Return the groups of one part of the rows, with a position for every group that occurs in any part.
 
     So a group has the same position in all parts.
     """

@@ -1,4 +1,4 @@
-"""The keys of groups: labels of one column, or tuples of the labels of several columns.
+"""The keys of groups. A key is a label of one column, or a tuple of the labels of several columns.
 
 The labels of a row in several columns are joined to one label. In each text, a byte 1 is inserted after every zero
 byte, and two zero bytes are added at the end; then the texts are concatenated. Different tuples of texts have different
@@ -32,8 +32,8 @@ __all__ = [
     "width_of",
 ]
 
-# The largest number of key columns. With more columns hardly any group would have records. A longer list of texts is
-# read as one label for each row.
+# The largest number of key columns. With more columns hardly any group would have records. A list of more texts is read
+# as one label for each row.
 _MOST_COLUMNS = 8
 
 # A label with more digits is sorted as text, because such a number does not fit a column of integers.
@@ -46,9 +46,8 @@ def group_keys(keys: Any) -> tuple[Hashable, ...]:
     """Check the public names of the groups: labels, or tuples with a label for each of several key columns."""
     if keys is None or isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
         raise TypeError(
-            f"keys must be a list of the names of the groups, got {keys!r}. The names must be public, because "
-            "which groups "
-            "occur in the data is private"
+            f"keys must be a list of the names of the groups, got {keys!r}. The names must be public, so do not take "
+            "them from the data"
         )
     found = tuple(_plain_key(key) for key in keys)
     if not found:
@@ -57,12 +56,12 @@ def group_keys(keys: Any) -> tuple[Hashable, ...]:
         require_encodable("a key", key_text(key))
     labels = key_labels(found)
     if labels.first_missing is not None:
-        raise ValueError(f"keys must be integers or text, got {found[labels.first_missing]!r}")
+        raise ValueError(f"a key must be an integer or text that is not empty, got {found[labels.first_missing]!r}")
     places, count = labels.ranks()
     if count < len(found):
         first = next(i for i in range(len(found)) if places[i] in places[:i])
         raise ValueError(f"keys must differ: {found[first]!r} occurs twice")
-    # The results are a dict with the keys, in which 1 and True would be the same key although their labels differ.
+    # The results are a dict by key. In a dict 1 and True are the same key, although their labels differ.
     if len(set(found)) < len(found):
         again = next(found[i] for i in range(len(found)) if found[i] in found[:i])
         equal = found[found.index(again)]
@@ -78,7 +77,7 @@ def _plain_key(key: Any) -> Hashable:
 
 
 def width_of(keys: Sequence[Hashable]) -> int:
-    """The number of key columns: 1 if the keys are labels, and otherwise the length of the tuples."""
+    """Return the number of key columns: 1 if the keys are labels, and otherwise the length of the tuples."""
     widths = {len(key) if isinstance(key, tuple) else 1 for key in keys}
     tuples = {isinstance(key, tuple) for key in keys}
     if len(widths) > 1 or len(tuples) > 1 or (tuples == {True} and widths == {1}):
@@ -91,7 +90,7 @@ def width_of(keys: Sequence[Hashable]) -> int:
 
 
 def key_labels(keys: Sequence[Hashable]) -> Labels:
-    """The keys as labels, for comparison with the labels of rows."""
+    """Return the keys as labels, for comparison with the labels of rows."""
     if width_of(keys) == 1:
         return as_labels(list(keys), "keys")
     columns = zip(*(key for key in keys if isinstance(key, tuple)), strict=True)
@@ -99,27 +98,28 @@ def key_labels(keys: Sequence[Hashable]) -> Labels:
 
 
 def key_parts(key: Hashable) -> tuple[Hashable, ...]:
-    """The labels of a key: one label for each key column."""
+    """Return the labels of a key: one label for each key column."""
     return key if isinstance(key, tuple) else (key,)
 
 
 def key_text(key: Hashable) -> str:
-    """A key as text: "north", or "north, 2026-01"."""
+    """Return a key as text: "north", or "north, 2026-01"."""
     return ", ".join(map(str, key_parts(key)))
 
 
 def key_of(label: bytes, width: int) -> Hashable:
-    """The key of a label from the data: a text, or a tuple of texts. The label must be valid UTF-8."""
+    """Return the key for a label from the data: a text, or a tuple of texts. The label must be valid UTF-8."""
     if width == 1:
         return label.decode()
     return tuple(part.replace(_ESCAPED, _ZERO).decode() for part in label.split(_END)[:width])
 
 
 def canonical(key: Hashable) -> tuple[tuple[int, int, str], ...]:
-    """The sort key of keys from the data: whole numbers are sorted by value and come first, then texts by their
-    characters.
+    """Return the sort key of a group's key. Whole numbers come first and are sorted by value; texts follow and are
+    sorted by their characters.
 
-    It is a function of the key alone, so the order of the released groups reveals nothing more.
+    The sort key is a function of the group's key alone, so the order of the released groups reveals nothing more than
+    the keys.
     """
     return tuple(_sorted_by(str(part)) for part in key_parts(key))
 
@@ -131,9 +131,9 @@ def _sorted_by(text: str) -> tuple[int, int, str]:
 
 
 def key_names(by: Sequence[str | None]) -> tuple[str, ...]:
-    """The names of the key columns in tables.
+    """Return the names of the key columns for tables.
 
-    A column without a name is "key", or with several columns "key_1", "key_2", ...
+    A column without a name is called "key", or if there are several columns "key_1", "key_2", ...
     """
     if len(by) == 1:
         return (by[0] or "key",)
@@ -141,7 +141,7 @@ def key_names(by: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def named_columns(points: Any, by: Any) -> tuple[str, ...] | None:
-    """The names of the key columns, if `by` names columns of the points. None if `by` holds the labels.
+    """Return the names of the key columns if `by` names columns of the points, and None if `by` holds the labels.
 
     A list of at most eight texts is a list of column names if the points have named columns, or if they are files or
     batches.
@@ -163,10 +163,10 @@ def named_columns(points: Any, by: Any) -> tuple[str, ...] | None:
 
 
 def take_keys(points: Any, by: Any) -> tuple[Labels, tuple[str, ...], Any]:
-    """The label of each row, the names of the key columns, and the points without these columns.
+    """Return the label of each row, the names of the key columns, and the points without these columns.
 
-    `by` is the name of a column or a list of names, or holds the labels themselves: a column of labels, or a frame, a
-    list or a tuple of several such columns.
+    `by` is the name of a column, a list of names, or the labels themselves: one column of labels, or several columns in
+    a frame, a list or a tuple.
     """
     named = named_columns(points, by)
     columns: list[Labels] = []
@@ -185,7 +185,7 @@ def take_keys(points: Any, by: Any) -> tuple[Labels, tuple[str, ...], Any]:
 
 
 def _columns_of(by: Any) -> list[tuple[str | None, Any]]:
-    """The key columns: the columns of a frame, of a list or tuple of columns, or the single column `by`."""
+    """Return the key columns: the columns of a frame, the columns in a list or tuple, or the single column `by`."""
     frame = NamedColumns.of(by)
     if frame is not None:
         return [(name, frame.column(place)) for place, name in enumerate(frame.names)]
@@ -197,14 +197,17 @@ def _columns_of(by: Any) -> list[tuple[str | None, Any]]:
 
 
 def _joined(columns: Sequence[Labels]) -> Labels:
-    """One label for each row, from its labels in several columns. It is missing if one of the labels is missing."""
+    """Join the labels of each row in several columns to one label. The joined label is missing if one of the labels is
+    missing.
+    """
     if len(columns) == 1:
         return columns[0]
     missing: NDArray[np.bool_] = np.logical_or.reduce([column.missing for column in columns])
     codes = np.zeros(len(missing), dtype=np.int64)
     for column in columns:
         own, count = column.ranks()
-        # The code of a missing label is -1. Codes are renumbered after every column, so that products fit 64 bits.
+        # The code of a missing label is -1. Codes are renumbered after every column, so that the products of codes fit
+        # 64 bits.
         _, codes = np.unique(codes * (count + 1) + own + 1, return_inverse=True)
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     texts = _texts_at(columns, first)
@@ -212,7 +215,7 @@ def _joined(columns: Sequence[Labels]) -> Labels:
 
 
 def _texts_at(columns: Sequence[Labels], rows: NDArray[np.intp]) -> list[bytes]:
-    """The joined labels of these rows."""
+    """Return the joined labels of these rows."""
     parts = []
     for column in columns:
         chosen = np.zeros(len(column), dtype=bool)

@@ -1,10 +1,10 @@
-"""Ids and labels of rows. A column of names in any form is converted to integers or bytes, which can be compared
-exactly.
+"""Conversion of ids and labels of rows to integers or bytes, which can be compared exactly.
 
-Two labels are equal if they are texts with the same characters or whole numbers with the same digits, whatever their
-types. (Many readers turn a column of integers into doubles if a value is missing.) Labels are not hashed, because a
-collision would merge two units. A label is missing if its cell is empty, or contains neither a text nor a whole number.
-Each cell is read separately, and the content of a cell never raises an error.
+Two labels are equal if they have the same characters as text. So the integer 7, the double 7.0 and the text "7" are the
+same label. This is necessary because many readers turn a column of integers into doubles if a value is missing. Labels
+are compared in full and not by a hash, because a collision of hashes would merge two units. A label is missing if its
+cell is empty, or if the cell contains neither text nor a whole number. Each cell is read separately, and the content of
+a cell never raises an error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from dpmedian.sources.records import Records
 
 __all__ = ["Labels", "as_labels", "take_column", "taken"]
 
-# The bound below which decimals and fractions are read as ids. Ids with 38 digits, the largest in databases, are below
-# this bound.
+# Decimals and fractions below this bound are read as ids. The largest decimal integers of databases have 38 digits and
+# are below this bound.
 _WHOLE_EXACT = 2**127
 
 Coded: TypeAlias = "NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int64]]"
@@ -36,8 +36,8 @@ Coded: TypeAlias = "NDArray[np.int64] | tuple[NDArray[np.uint8], NDArray[np.int6
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """One label for each row. The values are integers, or the bytes of all texts and the position at which each text
-    ends.
+    """One label for each row. `values` holds integers, or a pair: the bytes of all texts, one text after the other, and
+    the position at which each text ends.
 
     `name` is the name of the column.
     """
@@ -50,28 +50,28 @@ class Labels:
         return len(self.missing)
 
     def __repr__(self) -> str:
-        """The type of the labels and the name. Ids must not appear in a log."""
+        """Show the type of the labels and the name of the column only, because ids must not appear in a log."""
         return f"Labels({'integers' if isinstance(self.values, np.ndarray) else 'text'}, name={self.name!r})"
 
     @property
     def first_missing(self) -> int | None:
-        """The first row without a label."""
+        """The first row without a label, or None if every row has a label."""
         found = np.flatnonzero(self.missing)
         return int(found[0]) if len(found) else None
 
     def listed(self) -> list[Any]:
-        """The labels as a list of numbers or bytes. Entries of missing labels have no meaning."""
+        """Return the labels as a list of numbers or bytes. Entries of missing labels have no meaning."""
         if isinstance(self.values, np.ndarray):
             return list(self.values.tolist())
         whole, ends = self.values[0].tobytes(), self.values[1].tolist()
         return [whole[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
 
     def as_text(self) -> Labels:
-        """The same labels, as text."""
+        """Return the same labels, as text."""
         return replace(self, values=_text_of(self.values))
 
     def chosen(self, rows: NDArray[np.bool_]) -> Labels:
-        """The labels of some rows, in their order."""
+        """Return the labels of some rows, in the order of the rows."""
         if isinstance(self.values, np.ndarray):
             return replace(self, values=self.values[rows], missing=self.missing[rows])
         texts = self.listed()
@@ -79,7 +79,9 @@ class Labels:
 
     @classmethod
     def joined(cls, parts: Sequence[Labels]) -> Labels:
-        """The labels of all parts, one part after the other. They are integers if all parts are integers."""
+        """Return the labels of all parts, one part after the other. They are integers if the labels of all parts are
+        integers.
+        """
         missing = np.concatenate([part.missing for part in parts])
         integers = [part.values for part in parts if isinstance(part.values, np.ndarray)]
         if len(integers) == len(parts):
@@ -87,22 +89,22 @@ class Labels:
         return cls(_joined([text for part in parts for text in part.as_text().listed()]), missing, parts[0].name)
 
     def ranks(self) -> tuple[NDArray[np.int64], int]:
-        """The rank of each label among all different labels, or -1 if it is missing; and the number of different
-        labels.
+        """Return the rank of each label among the different labels (-1 for a missing label), and the number of
+        different labels.
         """
         return _core.label_ranks(self.values, self.missing)
 
     def places(self, keys: Labels) -> NDArray[np.int64]:
-        """The position of each label among the keys, or -1. The keys must be different."""
+        """Return the position of each label among the keys, or -1 if the label is not a key. The keys must differ."""
         if isinstance(self.values, np.ndarray) and isinstance(keys.values, np.ndarray):
             return _core.label_places(self.values, keys.values, self.missing)
         return _core.label_places(_text_of(self.values), _text_of(keys.values), self.missing)
 
 
 def as_labels(column: Any, argument: str) -> Labels:
-    """A column as labels: an array, list, series, Arrow array or frame of one column.
+    """Convert a column to labels. The column is an array, a list, a series, an Arrow array or a frame of one column.
 
-    `argument` is its name in errors.
+    `argument` is the name of the column in errors.
     """
     if isinstance(column, Labels):
         return column
@@ -124,7 +126,7 @@ def as_labels(column: Any, argument: str) -> Labels:
 
 
 def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
-    """The labels in a column of a frame, and the frame without it."""
+    """Return the labels in a column of a frame, and the frame without this column."""
     if isinstance(points, Records):
         if name not in points.labels:
             if name in (points.columns or ()):
@@ -137,20 +139,21 @@ def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
                     f"labels themselves, {argument}=[...], one for each row"
                 )
             there = ", ".join(map(repr, points.labels)) or "none"
-            raise ValueError(f"{argument}={name!r}: the columns that are not coordinates are {there}")
+            raise ValueError(
+                f"{argument}={name!r} is not a column of the points; the columns that are not coordinates are: {there}"
+            )
         return points.labels[name], points
     column, others = taken(points, name, argument)
     return replace(as_labels(column, argument), name=name), others
 
 
 def taken(points: Any, name: str, argument: str) -> tuple[Any, Any]:
-    """A column of a frame, and the frame without it."""
+    """Return a column of a frame, and the frame without this column."""
     named = NamedColumns.of(points)
     if named is None:
         raise TypeError(
-            f"{argument}={name!r} names a column, but points ({type(points).__name__}) have no named columns; "
-            "pass a frame, "
-            f"or the labels themselves, {argument}=[...], one for each row"
+            f"{argument}={name!r} names a column, but points ({type(points).__name__}) have no named columns; pass a "
+            f"frame, or the labels themselves, {argument}=[...], one for each row"
         )
     place = named.place(name, argument)
     return named.column(place), named.select([i for i in range(len(named.names)) if i != place])
@@ -240,8 +243,8 @@ def _from_integers(values: NDArray[Any], missing: NDArray[np.bool_], name: str |
 
 
 def _from_floats(values: NDArray[Any], missing: NDArray[np.bool_]) -> Labels:
-    """Convert floats to labels. Only whole numbers below the bound of their type are labels; other numbers count as
-    missing.
+    """Convert floats to labels. A float is a label if it is a whole number below the bound of its type. Other floats
+    count as missing labels.
     """
     with np.errstate(all="ignore"):
         there = ~missing & (np.abs(values) < _whole_bound(values.dtype.type)) & (values == np.trunc(values))
@@ -249,7 +252,9 @@ def _from_floats(values: NDArray[Any], missing: NDArray[np.bool_]) -> Labels:
 
 
 def _whole_bound(kind: type) -> int:
-    """The bound below which every integer is exactly a float of this type. A larger float may stand for several ids."""
+    """Return the bound below which this type of float represents every integer exactly. A larger float may stand for
+    several ids.
+    """
     digits = np.finfo(kind).nmant + 1 if issubclass(kind, np.floating) else 53
     return int(2 ** min(digits, 53))
 
@@ -295,7 +300,7 @@ def _joined(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64
 
 
 def _text(cell: Any) -> bytes | None:
-    """The text of a label, or None if the cell has no label."""
+    """Return the text of the label in a cell, or None if the cell has no label."""
     try:
         if isinstance(cell, str):
             return str.encode(cell, "utf-8", "surrogatepass") or None
@@ -307,15 +312,15 @@ def _text(cell: Any) -> bytes | None:
             return _whole(cell.real) if cell.imag == 0 else None
         return str(cell).encode() if type(cell) is UUID else None
     except Exception:
-        # Reading a cell may run any code of its type, which may raise any error.
+        # Reading a cell may run code of the type of the cell, which may raise any error.
         return None
 
 
 def _whole(value: Any) -> bytes | None:
-    """The digits of a number that is whole, or None.
+    """Return the digits of a whole number, or None for other numbers.
 
-    The number is compared with its integer part in its own type, because 7 and 7.00000000000000000001 are the same
-    double.
+    The number is compared with its integer part without conversion to a double, because as doubles 7 and
+    7.00000000000000000001 would be equal.
     """
     most = _WHOLE_EXACT if isinstance(value, (Decimal, Fraction)) else _whole_bound(type(value))
     if not -most < value < most:

@@ -1,5 +1,5 @@
-"""Records in several parts. Sums of integers do not depend on the partition, so answers have the same bits as for one
-part.
+"""Records in several parts. Answers are sums of integers, which do not depend on the order of addition. So an answer
+has the same bits as if all records were in one part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class PartitionedSource:
     """A source with several parts. Each part answers for its own records.
 
     If a statistic is a sum over records, every part is queried, and the answers are added. If a statistic is about
-    pairs of records, all records are copied to one place and queried there.
+    pairs of records, all records are first copied into one part.
     """
 
     def __init__(self, parts: Sequence[Points], progress: Progress | None = None) -> None:

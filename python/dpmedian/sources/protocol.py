@@ -15,41 +15,48 @@ class Source(Protocol):
 
     @property
     def d(self) -> int:
-        """The dimension, which is public.
+        """The dimension. It is public.
 
-        A source does not state the number of records, because this number is private in some plans.
+        The interface has no number of records, because this number is private in some plans.
         """
         ...
 
     @property
     def local(self) -> Points | None:
-        """All records if they are in this process, and otherwise None.
+        """All records if this process holds them, and otherwise None.
 
-        With the records in this process, loops of thousands of queries can run in Rust.
+        If this process holds the records, loops of thousands of queries run in Rust.
         """
         ...
 
     def answer(self, statistic: Statistic, passes: float = 1.0) -> Exact:
-        """The exact answer. `passes` is its cost in passes over the records, for the progress bar."""
+        """Return the exact answer. `passes` says how many passes over the records the answer takes, for the progress
+        bar.
+        """
         ...
 
     def sample(self, stream: Stream, size: int) -> Source:
-        """A uniform random sample of this many records, or all records if there are fewer.
+        """Return a uniform random sample of this many records, or all records if there are fewer.
 
-        The sample is drawn with hidden randomness.
+        The sample is drawn with hidden randomness. The function is allowed only under replacement, because `size`
+        records are drawn whatever the number of records is.
 
         It is allowed only if neighbors replace a record.
         """
         ...
 
     def sample_by_coins(self, stream: Stream, probability: tuple[int, int]) -> Source:
-        """A sample that contains every record with probability p/2^k, independently, drawn with hidden randomness."""
+        """Return a sample that contains each record with probability p/2^k, independently of the others, drawn with
+        hidden randomness. `probability` is the pair (p, k).
+        """
         ...
 
     def weighted(self, coins: Coins) -> Source:
-        """The records with their weights rounded by hidden coins, or unchanged if they have no weights."""
+        """Return the records with weights that are rounded at random, or the source itself if the records have no
+        weights.
+        """
         ...
 
     def advance(self, passes: float) -> Callable[[float], None]:
-        """The progress callback of a fused loop of this many passes."""
+        """Return a function to which a loop of this many passes reports its progress."""
         ...

@@ -1,4 +1,4 @@
-"""Records: the points of a user, in any form, as one C-order array of doubles. Singles stay singles.
+"""Conversion of the points of a user, in any form, to one C-order array of doubles. Singles stay singles.
 
 `cells.py` converts cells to numbers and decides which cells are errors.
 """
@@ -31,10 +31,10 @@ _BLOCK = 1 << 20
 class Records:
     """Points as a C-order (n, d) array of floats, with the names of their columns if there are any.
 
-    Records are accepted wherever points are expected. An array of doubles or singles in C order is not copied, but read
-    in place. `labels` are columns of a file that are not coordinates, and `unit` is the label of the protected unit.
-    With the `geometry` "sphere" the records are unit vectors computed from longitudes and latitudes. `weights` are
-    multiples of 2^-20 of a cap.
+    `Records` are accepted wherever points are expected. An array of doubles or singles in C order is read in place,
+    without a copy. `labels` holds the columns of a file that are not coordinates, and `unit` is the name of the
+    protected unit. With the `geometry` "sphere" the records are unit vectors computed from longitudes and latitudes.
+    `weights` are multiples of 2^-20 of a cap.
     """
 
     array: Floats
@@ -45,7 +45,7 @@ class Records:
     weights: NDArray[np.uint32] | None = None
 
     def __repr__(self) -> str:
-        """The shape and the names. Records must not appear in a log."""
+        """Show the shape and the names only, because records must not appear in a log."""
         n, d = self.array.shape
         return f"Records(n={n}, d={d}, columns={self.columns})"
 
@@ -58,7 +58,7 @@ class Records:
     def admitted(
         self, ball: tuple[Sequence[float], float] | None, replacement: Sequence[float] | None, copy: bool = False
     ) -> Points:
-        """The records for the kernels, in place or as a copy, after a pass that validates them.
+        """Return the records for the kernels, in place or as a copy, after a pass that validates them.
 
         A memory map is always copied, because writing to its file would change records that have been validated.
         """
@@ -70,24 +70,24 @@ class Records:
             raise
 
     def to_numpy(self) -> Floats:
-        """The array itself."""
+        """Return the array itself, not a copy."""
         return self.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.array, dtype=dtype, copy=bool(copy) or None)
 
     def finite(self) -> Records:
-        """The records without a missing or infinite value.
+        """Return the records that have no missing or infinite value.
 
-        Whether a record is kept depends on this record only.
+        Whether a record is kept depends on its own values only.
         """
         kept = np.isfinite(self.array).all(axis=1)
         weights = None if self.weights is None else self.weights[kept]
         return replace(self, array=self.array[kept], weights=weights)
 
     def require_finite(self) -> None:
-        """Raise an error if a value is missing or infinite. The error names the position, so only the curator may see
-        it.
+        """Raise an error if a value is missing or infinite. The error names the position of the value, so only the
+        curator may see the error.
         """
         place = first_nonfinite(self.array)
         if place is not None:
@@ -102,9 +102,9 @@ class Records:
 def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -> Records:
     """Convert points to records. `Records` are returned unchanged.
 
-    Accepted are arrays of real numbers (any layout, memory maps, masked arrays, whose masked cells become NaN),
-    sequences of rows, pandas and polars frames, Arrow tables and record batches (missing values become NaN), and frames
-    of one column of lists of equal length, which become as many columns.
+    These forms are accepted: arrays of real numbers in any layout, memory maps and masked arrays (masked cells become
+    NaN); sequences of rows; pandas and polars frames, Arrow tables and record batches (missing values become NaN); and
+    frames with a single column of lists of equal length (each position in the lists becomes a column).
 
     With `nonfinite="raise"`, a cell that is not a number raises a `ValueError` or a `TypeError` that names its
     position; missing and infinite values are refused later, when a source admits the records. With "center" and "drop",
@@ -113,8 +113,9 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
     single record is unusual.
 
     `d` is the public dimension. With "center" and "drop" it is required for a sequence of rows and for a column of
-    lists without a fixed length, and a row of another length becomes NaN. A single pandas column of dtype object is
-    read as lists if `d` was given and is not 1, and otherwise as numbers, because its cells must not decide this.
+    lists without a fixed length, and a row of another length becomes NaN. In such a run a single pandas column of dtype
+    object is read as lists if `d` was given and is not 1, and otherwise as numbers, because the cells must not decide
+    how the column is read.
     """
     intake = Intake.of(nonfinite, d)
     records = points if isinstance(points, Records) else _convert(points, intake)
@@ -124,7 +125,7 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
 
 
 def _is_mapped(array: Any) -> bool:
-    """Whether the memory of an array belongs to a file, which other processes can write to."""
+    """Return whether the memory of an array belongs to a file. Other processes can write to such a file."""
     while array is not None:
         if isinstance(array, (np.memmap, mmap.mmap)):
             return True
@@ -133,7 +134,7 @@ def _is_mapped(array: Any) -> bool:
 
 
 def first_nonfinite(points: Floats) -> tuple[int, int] | None:
-    """The position of the first cell, in reading order, that is NaN or infinite."""
+    """Return the position of the first cell, row by row, that is NaN or infinite, or None."""
     step = max(1, _BLOCK // max(1, points.shape[1]))
     for start in range(0, points.shape[0], step):
         finite = np.isfinite(points[start : start + step])
@@ -152,7 +153,7 @@ def _convert(points: Any, intake: Intake) -> Records:
         raise TypeError(f"points must be rows of numbers, got {kind_of(points)}{remedy}")
     if hasattr(points, "collect"):
         raise TypeError(f"points must be in memory, got {kind_of(points)}: call .collect() on it first")
-    # Every array of xarray has this method. An array without chunks is in memory.
+    # Every array of xarray has a method compute. If such an array has no chunks, it is in memory.
     if hasattr(points, "compute") and getattr(points, "chunks", ()) is not None:
         raise TypeError(f"points must be in memory, got {kind_of(points)}: call .compute() on it first")
     if hasattr(points, "toarray"):

@@ -1,7 +1,7 @@
 """Public scales of the columns. Records are divided by the scales, and released points are multiplied by the scales.
 
-Dividing maps each record separately by public numbers, so neighbors stay neighbors. Multiplying a released point is
-post-processing. Distances within a run refer to the divided records.
+The division changes each record separately and uses public numbers only, so neighbors stay neighbors. The
+multiplication of a released point is post-processing. All distances in a run are distances of the divided records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["finishing", "scaled", "scales_by_column"]
 
 
 def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tuple[float, ...] | None:
-    """One scale for each column, from a list or from a mapping by name or number.
+    """Return one scale for each column, from a list or from a mapping by column name or number.
 
     A column that the mapping does not contain has the scale 1.
     """
@@ -37,7 +37,7 @@ def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tupl
 
 
 def scaled(records: Records, scales: tuple[float, ...] | None) -> Records:
-    """The records divided by the scales.
+    """Return the records divided by the scales.
 
     A finite number stays finite, because values beyond 2^1000 are clamped.
     """
@@ -51,7 +51,7 @@ def scaled(records: Records, scales: tuple[float, ...] | None) -> Records:
 
 
 def finishing(parameters: PublicParameters) -> Callable[[MethodResult], MethodResult] | None:
-    """A function that converts a result to the units of the columns. None if no conversion is needed."""
+    """Return a function that converts a result to the units of the columns, or None if no conversion is needed."""
     if parameters.geometry == "sphere":
         return as_position
     if parameters.scales is None:

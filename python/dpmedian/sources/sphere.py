@@ -20,18 +20,18 @@ from dpmedian.spherical import as_arc
 __all__ = ["as_position", "as_vectors"]
 
 # Words in the name of a column that show whether it is a latitude or a longitude. A column named "x" is a longitude,
-# and "y" a latitude. As a part of a longer name, x and y may mean something else, for example a table.
+# and "y" a latitude. In a longer name, x and y may mean something else, for example the name of a table.
 _LATITUDE = {"lat", "latitude"}
 _LONGITUDE = {"lon", "lng", "long", "longitude"}
 _SWAPPED = ({"y"}, {"x"})
 
-# The words of a name such as "pickup_lat", "pickupLat" or "PICKUP LAT".
+# A word in a name such as "pickup_lat", "pickupLat" or "PICKUP LAT".
 _WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def as_vectors(records: Records, nonfinite: str) -> Records:
-    """Every position as a unit vector. It is NaN if a number is missing, or if the latitude is not between -90 and
-    90.
+    """Convert every position to a unit vector. The vector is NaN if a number is missing, or if the latitude is not
+    between -90 and 90.
     """
     positions = records.array
     if positions.shape[1] != 2:
@@ -75,9 +75,9 @@ def as_position(result: MethodResult) -> MethodResult:
     length, error = math.hypot(x, y, z), result.error_radius or 0.0
     if length <= error or length == 0.0:
         raise ReleaseFailed(
-            "no position: the records lie on all sides of the globe, or most of them are not positions (which are "
-            "longitude, then latitude, in degrees); the median of the unit vectors has a length of "
-            f"{length:.3g}, and its predicted error is {error:.3g}",
+            f"no position: the median of the unit vectors has a length of {length:.3g} and a predicted error of "
+            f"{error:.3g}, so its direction is not known; either the records lie on all sides of the globe, or most of "
+            "them are not positions (longitude, then latitude, in degrees)",
             PrivacyCost(),
             result.size,
         )
@@ -85,17 +85,17 @@ def as_position(result: MethodResult) -> MethodResult:
         result,
         point=np.array([math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y)))]),
         scale=None if result.scale is None else as_arc(result.scale),
-        # The error radius becomes an angle: half of the angle under which the error ball is seen from the center of the
-        # globe.
+        # The error radius becomes the largest angle between the point and any point of the error ball, seen from the
+        # center of the globe (sphere.md).
         moments=None if result.moments is None else replace(result.moments, position=(x, y, z)),
         error_radius=None if result.error_radius is None else math.degrees(math.asin(min(error / length, 1.0))),
     )
 
 
 def _positions(result: ClusterResult) -> ClusterResult:
-    """The centers of clusters as positions.
+    """Convert the centers of clusters to positions.
 
-    A center at the center of the globe has no direction, so the release fails.
+    If the center of a cluster is the center of the globe, it has no direction, and the release fails.
     """
     lengths = np.linalg.norm(result.centers, axis=1)
     if not np.all(lengths > 0.0):

@@ -1,4 +1,4 @@
-"""The conversion of rows to records: one record per unit, made from the unit's own rows. Proof: units.md."""
+"""The conversion of rows to one record per unit, which is made from the unit's own rows. Proof: units.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REDUCERS = ("median", "mean", "first")
 """The names of the functions that reduce the rows of a unit to one record."""
 
 UNNAMED = "unit"
-"""The label of units if the column of their ids has no name."""
+"""The name of the protected unit if the column of ids has no name."""
 
 
 def as_unit_records(
@@ -61,7 +61,7 @@ def as_unit_records(
         records = as_row_records(points, nonfinite, d, geometry)
         return weighted(records, weights, weight_max, nonfinite)
     if isinstance(points, Records) and points.unit != RECORD:
-        raise ValueError(f"there is already one record for each {points.unit!r}: leave out unit=")
+        raise ValueError(f"these points were already reduced to one record for each {points.unit!r}: leave out unit=")
     ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
     label = label_of(ids)
     records = as_row_records(points, nonfinite, d, geometry)
@@ -87,7 +87,7 @@ def check_weights(points: Any, weights: Any, weight_max: float | None) -> None:
 
 
 def weighted(records: Records, weights: Any, weight_max: float | None, nonfinite: str) -> Records:
-    """The records with their weights. Without weights, the records are unchanged."""
+    """Return the records with their weights. Without weights, the records are returned unchanged."""
     if weights is None or weight_max is None:
         return records
     return replace(records, weights=as_weights(weights, weight_max, len(records.array), nonfinite))
@@ -104,7 +104,7 @@ def check_reducer(reducer: str, unit: Any) -> None:
 
 
 def label_of(ids: Labels) -> str:
-    """The label of the unit, which is the name of the column of ids."""
+    """Return the name of the unit, which is the name of the column of ids."""
     label = ids.name or UNNAMED
     if label == RECORD:
         raise ValueError(f"unit: a column of ids must not be called {RECORD!r}, which means a single row; rename it")
@@ -112,7 +112,7 @@ def label_of(ids: Labels) -> str:
 
 
 def as_row_records(points: Any, nonfinite: str, d: int | None, geometry: str) -> Records:
-    """One record for each row. `d` is the dimension of the records."""
+    """Return one record for each row. `d` is the dimension of the records."""
     if geometry == "euclidean":
         return as_records(points, nonfinite=nonfinite, d=d)
     if isinstance(points, Records) and points.geometry == geometry:

@@ -1,4 +1,4 @@
-"""Weights of records. They are private like the records, and have a public cap. Proof: weights.md."""
+"""Weights of records. The weights are private, like the records, and have a public cap. Proof: weights.md."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dpmedian.sources.records import Records, as_records
 __all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "take_weights", "with_weight"]
 
 WHOLE_WEIGHT = 2**20
-"""The weight of a record whose weight equals the cap."""
+"""The integer that stands for a weight equal to the cap."""
 
 Weights = NDArray[np.uint32]
 
 
 def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
-    """The weights, and the points without the column of weights.
+    """Return the weights, and the points without the column of weights.
 
     If `weights` is not the name of a column, both are returned unchanged.
     """
@@ -42,19 +42,21 @@ def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
 
 
 def with_weight(columns: Sequence[str | int] | None, weights: Any) -> Sequence[str | int] | None:
-    """The columns of numbers to read from a file: the coordinates, and the column of weights if `weights` is a name."""
+    """Return the columns of numbers to read from a file: the coordinates, and the column of weights if `weights` is a
+    name.
+    """
     return columns if columns is None or not isinstance(weights, str) else [*columns, weights]
 
 
 def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:
-    """One weight for each row, as a multiple of 2^-20 of the cap. Larger weights count as the cap.
+    """Return one weight for each row, as a multiple of 2^-20 of the cap. Weights above the cap count as the cap.
 
     With `nonfinite="raise"` a weight that is negative or not a number raises an error that names its row. Otherwise
     such a weight counts as 0.
     """
     column = weights if _is_frame(weights) else _as_column(weights)
-    # The weights are converted to doubles, because a very small cap would be zero as a single, and dividing by it would
-    # not give a number.
+    # The weights are converted to doubles, because a very small cap would be zero as a single, and a division by zero
+    # gives no number.
     values = as_records(column, nonfinite=nonfinite, d=1).array[:, 0].astype(np.float64)
     if len(values) != rows:
         raise ValueError("sample_weight must have one weight for each row of points, but has another length")
@@ -71,7 +73,7 @@ def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:
 
 
 def largest_of(weights: Weights, codes: NDArray[np.int64], units: int) -> Weights:
-    """The weight of each unit: the largest weight of its rows."""
+    """Return the weight of each unit, which is the largest weight of its rows."""
     largest = np.zeros(units, dtype=np.uint32)
     there = codes >= 0
     np.maximum.at(largest, codes[there], weights[there])
@@ -83,7 +85,7 @@ def _is_frame(weights: Any) -> bool:
 
 
 def _as_column(weights: Any) -> Any:
-    """A series or a list, as a table with one column."""
+    """Return a series or a list as a table with one column."""
     libraries: dict[str, Callable[[Any, Any], Any]] = {
         "pandas": lambda module, column: column.to_frame() if isinstance(column, module.Series) else None,
         "polars": lambda module, column: column.to_frame() if isinstance(column, module.Series) else None,
@@ -97,8 +99,8 @@ def _as_column(weights: Any) -> Any:
         if frame is not None:
             return frame
     if isinstance(weights, Sequence) and not isinstance(weights, (str, bytes, memoryview)):
-        # Each weight becomes its own row, because numpy would refuse or convert the whole list if a single weight is
-        # unusual.
+        # Each weight becomes a row of its own, because numpy would refuse or convert the whole list because of a single
+        # unusual weight.
         return [(weight,) for weight in weights]
     array = np.asanyarray(weights)
     if array.ndim != 1:

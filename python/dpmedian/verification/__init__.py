@@ -1,4 +1,4 @@
-"""Reading audit records, and computing their claims again."""
+"""Functions that read audit records and compute the claims of the records again."""
 
 from dpmedian.verification.check import Verification
 from dpmedian.verification.verify import verify

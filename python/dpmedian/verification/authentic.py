@@ -1,7 +1,8 @@
-"""Checks that a run made exactly this record: its digest, the ledger that was charged, and a signature.
+"""Checks that a record is exactly what a run made. They use the digest of the record, the ledger that was charged, and
+a signature.
 
-A digest alone shows only accidental changes, because a person who changes a record can compute its digest again. A
-ledger stores the digest of the result of the run, and a signature needs the private key of the holder of the data.
+The digest alone shows accidental changes only, because a person who changes a record can compute a new digest. A ledger
+stores the digest of the result of the run, and only the holder of the private key can make a signature.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ class Match(NamedTuple):
     exact: tuple[int, ...]
     """The entries that have the digest of the record."""
     alike: tuple[int, ...]
-    """Other entries that agree with the record in name, cost and date."""
+    """Other entries with the name and the cost of the record that were charged before its date."""
     undigested: tuple[int, ...]
-    """The entries in `alike` that have no digest. They come from an earlier version, or the end of their run was not
-    noted.
+    """The entries in `alike` that have no digest. Either an earlier version wrote them, or the ledger does not know how
+    their run ended.
     """
 
 
 def match_in(entries: Sequence[Mapping[str, Any]], record: Mapping[str, Any]) -> Match:
-    """Find the entries of a ledger (their `to_dict()`) that were charged for a record."""
+    """Find the entries of a ledger (as `to_dict()` returns them) that were charged for a record."""
     planned = record["outcome"] == "planned"
     own = digest_of(record)
     exact, alike, undigested = [], [], []
@@ -75,7 +76,7 @@ def _digest(record: Mapping[str, Any]) -> Iterator[str]:
 def ledger_checks(
     record: Mapping[str, Any], ledger: Ledger | str | os.PathLike[str]
 ) -> tuple[list[Check], list[str], bool]:
-    """Check that a ledger is consistent and has this record.
+    """Check that a ledger is consistent and has an entry for this record.
 
     Return the checks, notes, and whether the ledger authenticates the whole record.
     """
@@ -88,14 +89,14 @@ def ledger_checks(
     match, notes = match_in(content["entries"], record), []
     if content["taken_over"]:
         notes.append(
-            f"the first {content['taken_over']} entries of the ledger were made by a version that did not chain them: "
-            "whether one of them was changed before is not known"
+            f"the first {content['taken_over']} entries of the ledger were written by a version without a chain of "
+            "digests, so it is not known whether one of them was changed"
         )
     wrong = list(_member(record, content["entries"], match))
     if not wrong and not match.exact:
         notes.append(
             f"the ledger's entry {match.undigested[-1]} has the name and the cost of this record, and was charged "
-            "before its date; it has no digest, because former versions wrote none"
+            "before its date; the entry has no digest, because former versions wrote none"
         )
     checks = [Check(chain), Check("the ledger was charged for this record", tuple(wrong))]
     return checks, notes, not wrong and bool(match.exact)
@@ -116,14 +117,17 @@ def _member(record: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], mat
     if record.get("digest") is None and match.undigested:
         return
     if not match.alike:
-        yield "no entry of the ledger has the digest of this record, nor its name and cost: it was never charged here"
+        yield (
+            "no entry of the ledger has the digest of this record, or its name and cost: this ledger was not charged "
+            "for the record"
+        )
         return
     number = match.alike[-1]
     entry = entries[number]
     known = (
         f"it has the digest {_short(entry['digest'])}: the point, the date, the moments or another value was changed"
         if entry.get("digest") is not None
-        else f"it has no digest, and its state is {entry['state']!r}: how its run ended was not noted"
+        else f"it has no digest, and its state is {entry['state']!r}: the ledger does not know how its run ended"
     )
     yield (
         "no entry of the ledger has the digest of this record. "
@@ -132,12 +136,12 @@ def _member(record: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], mat
 
 
 def _short(digest: object) -> str:
-    """The first characters of a digest, which suffice to distinguish two digests."""
+    """Return the first characters of a digest, which are enough to tell two digests apart."""
     return f"{str(digest)[:19]}..."
 
 
 def called(ledger: object) -> str:
-    """The name of a ledger in a verdict."""
+    """Return the name of a ledger for a verdict."""
     if isinstance(ledger, Ledger):
         return "the ledger" if ledger.path is None else f"the ledger {ledger.path.name}"
     return f"the ledger {Path(str(ledger)).name}"

@@ -1,4 +1,4 @@
-"""The result of one check of a record, and of all checks."""
+"""Classes for the result of one check of a record, and of all checks."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Verification:
     notes: tuple[str, ...] = ()
     """Further notes for the reader."""
     whole: bool = True
-    """Whether the plan was made again. Otherwise only the stages in the record were computed again."""
+    """Whether the whole plan was computed again from its public parameters. If not, only the stages in the record were
+    computed again, so a missing stage is not noticed.
+    """
     authenticated: tuple[str, ...] = ()
     """The evidence that the record was not changed: the ledger that was charged, or a signature."""
     unauthenticated: tuple[str, ...] = ()
-    """The values of the record that this evidence does not authenticate."""
+    """The values of the record for which there is no such evidence."""
 
     @property
     def holds(self) -> bool:
-        """Whether no errors were found. If `whole`, the plan was made again; otherwise only the stages were computed
-        again.
-        """
+        """Whether no errors were found. `whole` says how much was checked."""
         return not self.wrong
 
     @property

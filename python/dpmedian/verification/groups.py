@@ -1,5 +1,6 @@
-"""Verification of the audit record of a release for groups. All of its plans, and the cost of all groups together, are
-computed again."""
+"""Verification of the audit record of a release for groups. All plans in the record, and the cost of all groups
+together, are computed again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ __all__ = ["is_of_groups", "verify_groups"]
 
 
 def is_of_groups(record: Mapping[str, Any]) -> bool:
-    """Whether this is the audit record of a release for groups, or of a plan for groups."""
+    """Return whether this is the audit record of a release for groups, or of a plan for groups."""
     return "plans" in record
 
 
@@ -55,7 +56,7 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
         Check(f"cost: one {cost.unit} contributes to at most {most} groups", tuple(_total(record, cost))),
         Check(f"budget: {budget} covers the cost", tuple(_budget(budget, cost))),
     ]
-    sound = not any(check.wrong for check in checks)  # Traces are checked only if all of these checks hold.
+    sound = not any(check.wrong for check in checks)  # Traces are checked only if no error was found before.
     if record["outcome"] != "planned":
         seeded = (
             "the noise came from a seed: anybody who finds the seed can remove the noise, so nobody is protected",
@@ -87,27 +88,27 @@ def _assignment(record: Mapping[str, Any], plans: int) -> Iterator[str]:
         yield from _selected(record, plans, released)
         return
     try:
-        group_keys(keys)  # A repeated key is an error, because its group would be released twice and charged once.
+        group_keys(keys)  # A repeated key is an error, because its group would be released twice but charged once.
     except (TypeError, ValueError) as error:
         yield str(error)
     listed = isinstance(assigned, list) and len(assigned) == len(keys)
     if not listed or not all(type(index) is int and 0 <= index < plans for index in assigned):
         yield f"plan_of_key must name one of the {plans} plans for each of the {len(keys)} keys, got {assigned}"
     if record["outcome"] != "planned" and released != keys:
-        yield "the groups are not those of the keys: there must be one group for each key, in the order of the keys"
+        yield "there must be one group for each key, in the order of the keys"
     if any(plan["lone_delta"] is not None for plan in record["plans"]):
-        yield "the keys are listed, but a plan has a threshold, which is for keys that are not listed"
+        yield "the keys are listed, but a plan has a threshold, which only keys that are not listed need"
 
 
 def _selected(record: Mapping[str, Any], plans: int, released: list[Any]) -> Iterator[str]:
-    """What is wrong with groups whose keys were not listed."""
+    """Yield the errors of groups whose keys were not listed."""
     if plans != 1:
         yield f"keys that are not listed have one plan for all groups, but the record has {plans}"
     if record["plan_of_key"] is not None:
         yield "keys that are not listed have one plan for all groups, but plan_of_key assigns a plan to each key"
     (plan, *_) = record["plans"]
     if plan["lone_delta"] is None:
-        yield "the keys are not listed, but the plan has no threshold for them: it would show groups of one"
+        yield "the keys are not listed, but the plan has no threshold: groups with a single unit would be shown"
         return
     if released:
         try:
@@ -124,14 +125,16 @@ def _selected(record: Mapping[str, Any], plans: int, released: list[Any]) -> Ite
 
 
 def _noise_of(plan: Mapping[str, Any]) -> tuple[int, int]:
-    """The standard deviation of the noise of the size in lattice units, and the bits of the lattice."""
+    """Return the standard deviation of the noise of the size in lattice units, and the bits of the lattice."""
     (stage,) = (stage for stage in plan["stages"] if stage["statistic"] == "size")
     bits = stage["arguments"]["bits"]
     return int(math.ldexp(stage["scale"], bits)), bits
 
 
 def _traces(record: Mapping[str, Any], traces: Sequence[Trace]) -> Iterator[str]:
-    """What is wrong with the queries of each group. The plan of a group is the plan at its noisy size."""
+    """Yield the errors in the queries of each group. The plan of a group is calibrated at the noisy size of the
+    group.
+    """
     made = functools.cache(lambda own, size: make_plan(parameters_of(record["plans"][own]), method[own]).at_size(size))
     method = [plan["method"] for plan in record["plans"]]
     for place, (group, trace) in enumerate(zip(record["groups"], traces, strict=True)):
@@ -142,14 +145,14 @@ def _traces(record: Mapping[str, Any], traces: Sequence[Trace]) -> Iterator[str]
 
 def _relation(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
     if record["neighbours"] != cost.neighbours:
-        yield f"neighbours of the record is {record['neighbours']!r}, but that of the cost is {cost.neighbours!r}"
+        yield f"the record states neighbours = {record['neighbours']!r}, but its cost states {cost.neighbours!r}"
     for index, plan in enumerate(record["plans"]):
         if relation_of(plan["neighbours"]).size_is_public:
             yield f"the plan of one group must be for 'add_remove', but plan {index} is for {plan['neighbours']!r}"
     places = [("the record", record), *((f"plan {index}", plan) for index, plan in enumerate(record["plans"]))]
     for place, released in places:
         if released["unit"] != cost.unit:
-            yield f"unit of {place} is {released['unit']!r}, but that of the cost is {cost.unit!r}"
+            yield f"{place} states unit = {released['unit']!r}, but the cost states {cost.unit!r}"
 
 
 def _total(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
@@ -161,13 +164,16 @@ def _total(record: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
     for part in ("mu_squared", "discretization", "pure_epsilons", "bounded_ranges", "delta0"):
         stated, computed = getattr(cost, part), getattr(expected, part)
         if stated != computed:
-            yield f"{part} of the cost is stated as {stated!r}, but the plans make it {computed!r}"
+            yield f"{part} of the cost is stated as {stated!r}, but computed from the plans it is {computed!r}"
     if record["cost"]["rho"] != cost.rho and not cost.pure_epsilons:
-        yield f"rho is stated as {record['cost']['rho']!r}, but its parts make it {cost.rho!r}"
+        yield (
+            f"rho is stated as {record['cost']['rho']!r}, but computed from the other parts of the cost it is "
+            f"{cost.rho!r}"
+        )
 
 
 def _budget(budget: Budget, cost: PrivacyCost) -> Iterator[str]:
     if (cost.epsilon, cost.delta) != (budget.epsilon, budget.delta):
-        yield f"the cost carries epsilon = {cost.epsilon}, delta = {cost.delta}, but the budget is {budget}"
+        yield f"the cost states epsilon = {cost.epsilon}, delta = {cost.delta}, but the budget is {budget}"
     if not budget.fits(cost):
         yield f"the cost exceeds the budget {budget}: rho = {cost.rho!r}"

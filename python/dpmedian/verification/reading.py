@@ -1,7 +1,7 @@
-"""Reads a record: the release, the failure or the plan that the record describes.
+"""Functions that read a record and return the release, the failure or the plan that the record describes.
 
-Only the form is checked here. If an entry is missing, or has another type than the schema states, a `ValueError` names
-the entry. `verify` checks the content.
+They check the form of the record only: if an entry is missing, or has another type than the schema states, a
+`ValueError` names the entry. `verify` checks the content.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["cost_of", "parameters_of", "parsed", "plan_of", "read", "release_of"
 
 Value = TypeVar("Value")
 
-# The largest number of releases or of values in a stage, because the Rust core counts with 64-bit integers.
+# The largest number of releases, and of values, in a stage. The Rust core counts with 64-bit integers.
 _MOST = 2**62
 
-# The largest number of stages. No method has more, and a record with more is refused before a stage is computed again.
+# The largest number of stages. No method has so many, so a record with more stages is refused at once.
 _MOST_STAGES = 10_000
 
 _OUTCOMES = ("planned", "released", "failed")
@@ -114,14 +114,14 @@ def _refuse() -> NoReturn:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The JSON object of a record. A ValueError explains what is wrong with the text."""
+    """Return the JSON object of a record, or raise a ValueError that explains what is wrong with the text."""
     if not isinstance(text, (str, bytes, bytearray)):
-        raise TypeError(f"a record is read from text, as to_json() gives it, got {type(text).__name__}")
+        raise TypeError(f"a record must be text, as to_json() returns it, got {type(text).__name__}")
     record = parse_object(text, "this is no audit record")
     if "format" not in record:
         raise ValueError("this is no audit record: it must be a JSON object with the entry 'format'")
     if str(record["format"]).startswith("dpmedian ledger"):
-        raise ValueError("this is a ledger, no audit record: a record is what dpmedian release printed")
+        raise ValueError("this is a ledger and not an audit record: pass what dpmedian release printed")
     if record["format"] != FORMAT:
         raise ValueError(
             f"this is a record of the format {record['format']!r}, but this version of dpmedian reads {FORMAT!r}"
@@ -132,7 +132,9 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
-    """The object that a parsed record describes, according to its outcome."""
+    """Return the object that a parsed record describes: a plan, a release or a failure, as the outcome of the record
+    says.
+    """
     if "plans" in record:
         raise ValueError(
             "this is the audit record of groups: dpmedian.verify(record) checks it, and its 'groups' are the results"
@@ -249,7 +251,9 @@ _ADDED = {"scales", "lone_delta", "clusters", "trim", "axes", "threshold"}
 
 
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
-    """The public parameters of a record. If the number of records or the sum of weights is private, n is the guess."""
+    """Return the public parameters of a record. If the number of records or the sum of weights is private, n is the
+    guess.
+    """
     names = set(inspect.signature(PublicParameters.of).parameters) - {"n", "epsilon", "delta", "rho"}
     private = not relation_of(record["neighbours"]).size_is_public or record["weight_max"] is not None
     size = record["guess"] if private else record["n"]
@@ -263,12 +267,12 @@ def _example(n: int, **predicted: Any) -> tuple[int, Prediction]:
 
 
 def cost_of(stored: Mapping[str, Any]) -> PrivacyCost:
-    """The cost in a record. Its rho is not read, because it is computed from the other parts."""
+    """Return the cost in a record. The stated rho is ignored, because rho is computed from the other parts."""
     return PrivacyCost.from_dict({name: value for name, value in stored.items() if name != "rho"})
 
 
 def _named(stored: Mapping[str, Any]) -> Stage:
-    """A stage, or an error that names the stage."""
+    """Return a stage, or raise an error that names the stage."""
     try:
         return _stage(stored)
     except ValueError as error:
@@ -298,7 +302,9 @@ def _stage(stored: Mapping[str, Any]) -> Stage:
 
 
 def _of(name: str, kind: type[Value], stored: Mapping[str, Any]) -> Value:
-    """An entry of the required type. The JSON value true is not a number, although Python's True is one."""
+    """Return an entry after a check of its type. The JSON value true is not a number, although Python's True is a
+    number.
+    """
     value = stored[name]
     if type(value) is not kind:
         raise ValueError(f"{name} must be of the kind {kind.__name__}, got {value!r}")

@@ -16,9 +16,9 @@ _ALGORITHM = "Ed25519"
 
 
 def _message(record: Mapping[str, Any]) -> bytes:
-    """The message that is signed: a fixed text, then the digest.
+    """Return the message that is signed: a fixed text, then the digest.
 
-    The fixed text prevents that the signature is used for another purpose.
+    Because of the fixed text, the signature cannot be used for any other purpose.
     """
     return f"dpmedian audit record\n{digest_of(record)}".encode()
 
@@ -51,7 +51,7 @@ def sign(record: Mapping[str, Any], key: str | os.PathLike[str]) -> dict[str, An
 
 
 def signature_check(record: Mapping[str, Any], key: str | os.PathLike[str]) -> Check:
-    """Whether the record has a signature that matches a public key, which is read from a PEM file."""
+    """Check that the record has a signature that matches the public key in a PEM file."""
     serialization, ed25519 = _library()
     public = _loaded(key, serialization.load_pem_public_key, "public")
     if not isinstance(public, ed25519.Ed25519PublicKey):
@@ -65,7 +65,7 @@ def signature_check(record: Mapping[str, Any], key: str | os.PathLike[str]) -> C
     try:
         public.verify(bytes.fromhex(signature["value"]), _message(record))
     except (InvalidSignature, KeyError, TypeError, ValueError):
-        return Check(question, ("the signature is not one of this content by this key",))
+        return Check(question, ("the signature does not match this content and this key",))
     return Check(question)
 
 

@@ -1,7 +1,8 @@
-"""Verifying a stage of a record: its sensitivity is computed again from its statistic, and its cost from its noise.
+"""Verification of a stage of a record. Its sensitivity is computed again from its statistic, and its cost from its
+noise.
 
-This module does not use the mechanisms. It computes their results a second time, from the numbers in the record and
-from the bounds that are proved beside the statistics.
+This module does not use the mechanisms, so that an error in a mechanism is noticed. It uses the numbers in the record,
+and the bounds that are proved beside the statistics.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ __all__ = ["LEAST_SIGMA", "MOST_SIGMA", "bound_of", "shared_discretization", "wr
 LEAST_SIGMA, MOST_SIGMA = 2.0**30, 2.0**50
 """The limits of sigma in lattice units for Gaussian noise."""
 
-# If noise is chosen during a run, its cost is a bound that allows for rounding sigma to whole units.
+# The relative tolerance of a cost if the run chooses its noise. The stated cost is then a bound that includes the
+# rounding of sigma to whole units.
 _ROUNDING = 1e-8
 
-# The scores of a lattice draw are integers in units of 2^-31 records; its weights are 2^(-rate/2^40 score).
+# The scores of a lattice draw are integers in units of 2^-31 records. The weight of a score is 2^(-rate/2^40 score).
 _SCORE_BITS, _RATE_BITS = 31, 40
 _LN_TWO_BELOW = Fraction(693147180559945309417232121458, 10**30)
 
-# How far the difference of two sums of distances can move, in units of the diameter of the candidates.
+# The sensitivity of the difference of two sums of distances, in units of the diameter of the candidates.
 _DIFFERENCES: Mapping[Neighbours, float] = {"replace": 2.0, "add_remove": 1.0}
 
 
 def shared_discretization(numbers: int) -> float:
-    """The discretization for this number of released values on the coarsest lattice that a run may choose."""
+    """Return the discretization for this number of released values on the coarsest lattice that a run may choose."""
     return numbers / (40.0 * LEAST_SIGMA**2)
 
 
 def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | None) -> Iterator[str]:
-    """The errors of a stage, in words. There are none if its numbers are consistent."""
+    """Yield the errors of a stage, in words. There are none if the numbers of the stage are consistent."""
     n, d = parameters.n, parameters.d
     check = _KINDS.get(stage.noise.kind)
     if check is None:
@@ -71,7 +73,9 @@ def wrong_with(stage: Stage, parameters: PublicParameters, cap: PrivacyCost | No
 
 
 def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
-    """The errors of the threshold at which a group is shown if its key was not listed."""
+    """Yield the errors of the threshold. A group whose key was not listed is shown if its noisy size reaches the
+    threshold.
+    """
     bits = stage.arguments["bits"]
     threshold = threshold_of(int(math.ldexp(stage.noise.scale, bits)), bits, lone_delta)
     yield from _differs("the threshold", stage.rule, threshold_rule(threshold))
@@ -79,12 +83,12 @@ def _selection(stage: Stage, lone_delta: float) -> Iterator[str]:
 
 
 def bound_of(statistic: str, arguments: Mapping[str, Any], neighbours: Neighbours) -> float:
-    """The sensitivity of a statistic on its lattice. The arguments contain the bits of the lattice."""
+    """Return the sensitivity of a statistic on its lattice. The arguments contain the bits of the lattice."""
     return _bound(statistic, arguments)[0].under(neighbours)
 
 
 def _bound(statistic: str, arguments: Mapping[str, Any]) -> tuple[Sensitivity, int]:
-    """The sensitivity of a statistic, and how many numbers are released of its answer at once."""
+    """Return the sensitivity of a statistic, and how many numbers one answer has."""
     return bound(statistic, **arguments)
 
 
@@ -115,7 +119,7 @@ def _gaussian(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost | N
         yield from _differs("mu_squared", stated.mu_squared, most)
         yield from _differs("the discretization", stated.discretization, cap.discretization)
     elif stage.noise.remark == "at most":
-        # The number of releases is decided during the run. The stated cost is for the largest number.
+        # The run decides how many releases it makes. The stated cost is the cost of the largest possible number.
         if not least.mu_squared <= stated.mu_squared <= least.mu_squared * (1.0 + _ROUNDING):
             yield (
                 f"mu_squared is stated as {stated.mu_squared!r}, but {stage.releases} releases with sigma = {sigma!r} "
@@ -171,7 +175,7 @@ def _lattice_draw(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost
 
 
 def _nothing_else(stage: Stage, *parts: str) -> Iterator[str]:
-    """Check that the cost has no other parts than those of this kind of noise."""
+    """Check that the cost has no parts except those of this kind of noise."""
     nothing = PrivacyCost(neighbours=stage.cost.neighbours, unit=stage.cost.unit)
     rest = replace(stage.cost, **{part: getattr(nothing, part) for part in parts})
     if rest != nothing:

@@ -1,8 +1,8 @@
-"""Verification of the trace of a record: the trace is read, and its cost is computed again.
+"""Verification of the trace of a record. The trace is read, and its cost is computed again.
 
 A plan states the largest cost of a run, and the trace lists each query of the run. The sensitivity of every query is
-computed again from its statistic, its cost from its noise, and then the sum of the costs. So a run that spent more than
-its record claims is found.
+computed again from its statistic, the cost of the query from its noise, and then the sum of all costs. If a run spent
+more than its record claims, this finds it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from dpmedian.verification.stages import LEAST_SIGMA, MOST_SIGMA, bound_of
 
 __all__ = ["trace_of_record", "traces_of_groups", "wrong_sum", "wrong_with_trace"]
 
-# The largest size of a trace in bytes. A record stores 20,000 numbers, and a query without numbers takes about a
+# The largest size of a trace in bytes. A record stores at most 20,000 numbers, and a query without numbers has about a
 # hundred bytes.
 _BYTES_MAX = 2**26
 
-# The relative tolerance of comparisons. sigma is rounded to an integer of at least 2^30 units, and sums of costs differ
-# in their last digits.
+# The relative tolerance of comparisons. sigma is rounded to an integer of at least 2^30 units, and the last digits of a
+# sum of costs depend on the order of addition.
 _ROUNDING = 1e-8
 
 # The largest number of wrong queries that are named.
 _NAMED = 3
 
-# The name of each kind of noise in a plan, by its name in a trace.
+# For each name of a kind of noise in a trace, the name of this kind in a plan.
 _KINDS = {
     "Gaussian": "Gaussian",
     "choice": "exponential mechanism",
@@ -49,13 +49,13 @@ _KINDS = {
 
 
 def trace_of_record(record: Mapping[str, Any]) -> Trace | None:
-    """The trace of a record, or None if the record has no trace."""
+    """Return the trace of a record, or None if the record has no trace."""
     rows = _rows(record)
     return None if rows is None else Trace([_query(row) for row in rows])
 
 
 def traces_of_groups(record: Mapping[str, Any], groups: int) -> list[Trace] | None:
-    """The trace of every group of a record, or None if the record has no trace."""
+    """Return the trace of every group of a record, or None if the record has no trace."""
     rows = _rows(record)
     if rows is None:
         return None
@@ -75,7 +75,7 @@ def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         unpacked = zlib.decompressobj()
         text = unpacked.decompress(base64.b64decode(entry["data"], validate=True), _BYTES_MAX)
         if not unpacked.eof or hashlib.sha256(text).hexdigest() != entry["sha256"]:
-            raise ValueError("it is not what its sha256 states")
+            raise ValueError("its content does not have the stated sha256")
         rows = json.loads(text)
         if not (isinstance(rows, list) and len(rows) == entry["queries"]):
             raise ValueError(f"it does not have the {entry['queries']} queries that are stated")
@@ -85,7 +85,7 @@ def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]] | None:
 
 
 def _query(row: Mapping[str, Any]) -> Query:
-    """A query of the run. Values that did not fit into the record are None."""
+    """Return a query of the run. Values that did not fit into the record are None."""
     try:
         for name in ("sensitivity", "rho", *(() if row["sigma"] is None else ("sigma",))):
             if type(row[name]) is not float or not 0.0 <= row[name] < math.inf:
@@ -101,14 +101,14 @@ def _query(row: Mapping[str, Any]) -> Query:
 
 
 def _array_of_floats(value: Any) -> Any:
-    """The value of a parameter: a list with a floating-point number was an array."""
+    """Return the value of a parameter. A list that contains a floating-point number was an array."""
     floats = isinstance(value, list) and any(isinstance(entry, float) for entry in value)
     return np.array(value, dtype=np.float64) if floats else value
 
 
 def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str]:
-    """The errors of a trace, in words. There are none if a run of this plan within its budget may have made the
-    trace.
+    """Yield the errors of a trace, in words. There are none if a run of this plan can have made the trace without
+    exceeding its budget.
     """
     stages = {stage.name: stage for stage in plan.stages}
     wrong = [
@@ -132,9 +132,11 @@ def wrong_with_trace(trace: Trace, plan: Plan, size: int | None) -> Iterator[str
 
 
 def wrong_sum(record: Mapping[str, Any], trace: Trace) -> Iterator[str]:
-    """The error of the sum that a record states with its trace, if it is wrong."""
+    """Yield an error if the sum that the record states for its trace is wrong."""
     if record["trace"]["rho"] != trace.rho:
-        yield f"what was spent is stated as rho = {record['trace']['rho']!r}, but the queries make it {trace.rho!r}"
+        yield (
+            f"the spent rho is stated as {record['trace']['rho']!r}, but computed from the queries it is {trace.rho!r}"
+        )
 
 
 def _exceeds(what: str, spent: float, most: float) -> Iterator[str]:
@@ -147,13 +149,13 @@ def _wrong(query: Query, stage: Stage | None, plan: Plan, size: int | None) -> I
         yield "the plan has no such stage"
         return
     if _KINDS.get(query.noise) != stage.noise.kind or (query.noise == "Gaussian") != (query.sigma is not None):
-        yield f"its noise is {query.noise!r}, but that of the stage is {stage.noise.kind!r}"
+        yield f"its noise is {query.noise!r}, but the noise of its stage is {stage.noise.kind!r}"
         return
     if query.value is not None and query.value.size > stage.coordinates and query.noise == "Gaussian":
         yield f"it released {query.value.size} numbers, but the stage has {stage.coordinates}"
     try:
         if not math.isclose(query.rho, computed := _rho(query), rel_tol=1e-13):
-            yield f"its rho is stated as {query.rho!r}, but its noise makes it {computed!r}"
+            yield f"its rho is stated as {query.rho!r}, but computed from its noise it is {computed!r}"
         if query.noise == "Gaussian":
             yield from _gaussian(query, stage, plan.parameters.neighbours)
         else:
@@ -172,7 +174,7 @@ def _rho(query: Query) -> float:
 
 
 def _gaussian(query: Query, stage: Stage, neighbours: Neighbours) -> Iterator[str]:
-    """Check that the sensitivity is that of the statistic on the query's lattice, and that the plan allows the
+    """Check that the statistic has the stated sensitivity on the lattice of the query, and that the plan allows the
     noise.
     """
     sigma = float(query.sigma or 0.0)
@@ -184,7 +186,7 @@ def _gaussian(query: Query, stage: Stage, neighbours: Neighbours) -> Iterator[st
     if query.statistic is None:  # The trace was too long to store the parameters.
         return
     if query.statistic != stage.statistic and (query.statistic, stage.statistic) != ("mean shift", "gradient"):
-        yield f"it is about {query.statistic!r}, but its stage is about {stage.statistic!r}"
+        yield f"its statistic is {query.statistic!r}, but the statistic of its stage is {stage.statistic!r}"
         return
     bits = query.parameters["bits"]
     chosen = {name: query.parameters[name] for name in ("weight",) if name in stage.arguments}
@@ -195,7 +197,7 @@ def _gaussian(query: Query, stage: Stage, neighbours: Neighbours) -> Iterator[st
     if units != math.floor(units) or not LEAST_SIGMA <= units <= MOST_SIGMA:
         yield f"its sigma is {units!r} units of 2^-{bits}: it must be a whole number between 2^30 and 2^50"
     if query.value is not None and not _whole(query.value, bits):
-        yield f"a released number is no multiple of 2^-{bits}"
+        yield f"a released number is not a multiple of 2^-{bits}"
 
 
 def _whole(values: Sequence[float] | np.ndarray[Any, Any], bits: int) -> bool:

@@ -1,4 +1,4 @@
-"""Verification of an audit record: its sensitivities, its costs and its budget are computed again."""
+"""Verification of an audit record. Its sensitivities, its costs and its budget are computed again."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from dpmedian.verification.trace import wrong_sum, wrong_with_trace
 
 __all__ = ["verify"]
 
-# The relative tolerance of a cap, because every sigma is rounded to a whole number of lattice units.
+# The relative tolerance of a cap. It is needed because every sigma is rounded to a whole number of lattice units.
 _ROUNDING = 1e-8
 
-# The relative tolerance of numbers in a plan. Its calibration uses logarithms and roots, whose last digits differ
-# between machines.
+# The relative tolerance of numbers in a plan. The calibration of a plan uses logarithms and roots, whose last digits
+# differ between machines.
 _CLOSE = 1e-9
 
-_NO_TRACE = "the queries of the run were left out of the record: of what was spent only the most is known"
+_NO_TRACE = "the record does not contain the queries of the run, so only an upper bound on the spent cost is known"
 
 # Values of a record that cannot be computed from other entries.
 _UNAUTHENTICATED = {
@@ -55,19 +55,19 @@ def verify(
 ) -> Verification:
     """Verify an audit record: compute the sensitivities, the costs and the budget again.
 
-    Verification needs no data and spends nothing. It checks that the entries of the record imply its claim. It cannot
-    check that the run did what the record says; this is a property of the code that made the record, which the tests of
-    the package check. The ledger that was charged, or a signature, shows whether a run produced the point, the date and
-    the other values. Without either, the verdict lists the values that are not authenticated.
+    Verification needs no data and spends nothing. It checks that the claim follows from the entries of the record. It
+    cannot check that the run did what the record says, which depends on the code that made the record; the tests of the
+    package check that code. The ledger that was charged, or a signature, shows whether a run produced the point, the
+    date and the other values. If neither is given, the verdict lists the values that are not authenticated.
 
     Parameters
     ----------
     record : str, path, mapping, Plan, Release, ReleaseFailed, Releases or GroupsPlan
-        The text of a record, the path of its file, its parsed JSON, or the object that it was made from.
+        The text of a record, the path of its file, its parsed JSON, or the object from which the record was made.
     ledger : Ledger or path, optional
-        The ledger that was charged. It must be consistent, and have the digest of this record.
+        The ledger that was charged. It must be consistent, and one of its entries must have the digest of this record.
     key : path, optional
-        A PEM file with the public Ed25519 key of the person who signed the record. It needs the extra `sign`.
+        A PEM file with the public Ed25519 key of the person who signed the record. This needs the extra `sign`.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def verify(
         try:
             record = json.dumps(dict(record))
         except RecursionError:
-            raise ValueError("this is no audit record: it is not JSON of a sensible depth") from None
+            raise ValueError("this is no audit record: its JSON is nested too deeply") from None
     content = parsed(record if _is_text(record) else Path(record).read_text(encoding="utf-8"))
     found = verify_groups(content, _verified) if is_of_groups(content) else _verified(content)
     checks, notes, by = [*found.checks, digest_check(content)], list(found.notes), []
@@ -107,7 +107,7 @@ def verify(
 
 
 def _is_text(record: str | os.PathLike[str]) -> TypeGuard[str]:
-    """Whether this is the text of a record, and not a path of a file."""
+    """Return whether this is the text of a record, and not the path of a file."""
     if not isinstance(record, (str, os.PathLike)):
         raise TypeError(f"record must be a release, a plan, a record or its path, got {type(record).__name__}")
     return isinstance(record, str) and (record.lstrip().startswith("{") or not os.path.exists(record))
@@ -124,7 +124,7 @@ def _verified(record: Mapping[str, Any]) -> Verification:
 
 
 class _Review:
-    """One record, and the checks of it."""
+    """The checks of one record."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self.content = record
@@ -142,8 +142,12 @@ class _Review:
                 wrong.append(f"sigma is {stated['sigma']!r}, and the scale of its noise {stage.noise.scale!r}")
             question = f"stage {stage.name!r} ({stage.statistic}): sensitivity, noise and cost"
             checks.append(Check(question, tuple(f"stage {stage.name!r}: {text}" for text in wrong)))
-        how = "the sum of all stages" if cap is None else "what the capped stages share, and the sum of the others"
-        nothing = () if plan.stages else ("the record names no stage, and nothing is released without one",)
+        how = (
+            "the sum of all stages"
+            if cap is None
+            else "the cap that some stages share, plus the sum of the other stages"
+        )
+        nothing = () if plan.stages else ("the record names no stage, but nothing is released without a stage",)
         checks.append(Check(f"cost: {how}, rho = {cost.rho:.6g}", (*nothing, *self.total())))
         trace = None if isinstance(self.found, Plan) else self.found.trace
         if trace is not None:
@@ -163,15 +167,15 @@ class _Review:
         elif self.content["version"] in FORMER_VERSIONS:
             maker = self.content["version"]
             notes.append(
-                f"version {maker} made this record, and this is {__version__}. The plan was not computed again, "
-                f"so a stage that is missing in the record is not noticed; verify the record with version {maker}"
+                f"version {maker} made this record, and this is {__version__}. So the plan was not computed again, and "
+                f"a stage that is missing in the record would not be noticed; verify the record with version {maker}"
             )
         if self.content["outcome"] != "planned":
             checks.append(Check("the noise was not predictable", tuple(self.seed())))
         return Verification(tuple(checks), self.claim(), tuple(notes), whole=self.content["version"] == __version__)
 
     def claim(self) -> str:
-        """The claim in one sentence."""
+        """Return the claim in one sentence."""
         what = {
             "planned": "the planned release",
             "released": "the release",
@@ -187,22 +191,22 @@ class _Review:
         maker = self.content["version"]
         if maker not in (__version__, *FORMER_VERSIONS):
             yield (
-                f"the version {maker!r} is unknown to version {__version__}, so a stage that the record leaves out "
-                "would not be missed: verify it with the version that made it"
+                f"version {__version__} does not know the version {maker!r}, so a stage that is missing in the record "
+                "would not be noticed: verify the record with the version that made it"
             )
 
     def relation(self) -> Iterator[str]:
         for name in ("neighbours", "unit"):
             stated, of_cost = self.content[name], getattr(self.cost, name)
             if stated != of_cost:
-                yield f"{name} is {stated!r}, but that of the cost is {of_cost!r}"
+                yield f"the record states {name} = {stated!r}, but its cost states {of_cost!r}"
         if self.plan.parameters.private_size and self.content["n"] is not None:
             yield f"n = {self.content['n']} is stated, but under 'add_remove' or with weights it is private"
         if isinstance(self.found, Release) and self.content["point"] is not None:
             size, columns = self.found.point.size, self.found.columns
             wanted = 2 if self.plan.parameters.geometry == "sphere" else self.plan.d
             if size != wanted or (columns is not None and len(columns) != size):
-                yield f"the point has {size} coordinates, but should have {wanted}"
+                yield f"the point has {size} coordinates, but it should have {wanted}"
 
     def total(self) -> Iterator[str]:
         cost, stages = self.cost, self.plan.stages
@@ -216,14 +220,15 @@ class _Review:
         for part in ("mu_squared", "discretization", "pure_epsilons", "bounded_ranges", "delta0"):
             stated, computed = getattr(cost, part), getattr(expected, part)
             if stated != computed:
-                yield f"{part} of the cost is stated as {stated!r}, but the stages make it {computed!r}"
+                yield f"{part} of the cost is stated as {stated!r}, but computed from the stages it is {computed!r}"
 
     @staticmethod
     def shared(cap: PrivacyCost, stages: list[Stage]) -> Iterator[str]:
-        """Whether a cap belongs to the stages under it.
+        """Yield an error if a cap does not belong to the stages that share it.
 
-        If a run chooses its noise, the cap is the largest cost of any of the stages. If the noise depends on a noisy
-        number of records, the stages are those for one such number, and the cap is slightly above their sum.
+        If a run chooses its noise, the cap is the largest cost of a single stage. If the noise depends on a noisy
+        number of records, the record has the stages for one such number, and the cap is slightly above the sum of their
+        costs.
         """
         chosen = bool(stages) and all(stage.noise.remark == "at least" for stage in stages)
         costs = [stage.cost for stage in stages]
@@ -242,14 +247,16 @@ class _Review:
                 == replace(cap, mu_squared=0.0, discretization=0.0)
             )
         if not holds:
-            yield f"the cap is stated as {cap.to_dict()}, but that of the stages under it is {least.to_dict()}"
+            yield (
+                f"the cap is stated as {cap.to_dict()}, but computed from the stages that share it, it is "
+                f"{least.to_dict()}"
+            )
 
     def budget(self) -> Iterator[str]:
         budget, cost = self.plan.parameters.budget, self.cost
         if (cost.epsilon, cost.delta) != (budget.epsilon, budget.delta):
             yield (
-                f"the cost carries epsilon = {cost.epsilon}, delta = {cost.delta}, but the budget that was asked for "
-                f"is {budget}"
+                f"the cost states epsilon = {cost.epsilon}, delta = {cost.delta}, but the requested budget is {budget}"
             )
         if not budget.fits(cost):
             if budget.epsilon is not None:
@@ -260,13 +267,13 @@ class _Review:
 
     def words(self) -> Iterator[str]:
         if self.content["cost_explained"] != explained(self.cost, self.plan.calibrated.cap):
-            yield "cost_explained does not explain this cost"
+            yield "the text of cost_explained does not belong to this cost"
 
     def plan_differences(self) -> Iterator[str]:
         try:
             made = make_plan(parameters_of(self.content), self.plan.method).at_size(self.content.get("size"))
         except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
-            yield f"no such plan can be made: {error}"
+            yield f"no plan can be made from these parameters: {error}"
             return
         yield from _differences("", self.comparable(self.content), self.comparable(plan_record(made)))
 
@@ -280,15 +287,17 @@ class _Review:
 
 
 def _sums(stated: Mapping[str, Any], cost: PrivacyCost) -> Iterator[str]:
-    """Check that the rho of a cost follows from its components; hyperbolic tangents may differ in their last digit."""
+    """Check that the rho of a cost follows from its components. A tolerance is needed because the last digit of a
+    hyperbolic tangent differs between machines.
+    """
     rho = stated["rho"]
     exact = not cost.pure_epsilons
     if (rho != cost.rho) if exact else not math.isclose(rho, cost.rho, rel_tol=1e-13):
-        yield f"rho is stated as {rho!r}, but its parts make it {cost.rho!r}"
+        yield f"rho is stated as {rho!r}, but computed from the other parts of the cost it is {cost.rho!r}"
 
 
 def _differences(place: str, stated: Any, made: Any) -> Iterator[str]:
-    """The places at which two plans differ by more than arithmetic on another machine would explain."""
+    """Yield the entries in which two plans differ by more than the rounding errors of different machines."""
     if isinstance(stated, dict) and isinstance(made, dict):
         for name in sorted({*stated, *made}):
             yield from _differences(f"{place}.{name}" if place else name, stated.get(name), made.get(name))

@@ -1,4 +1,4 @@
-//! Blocks of records, which one thread sums at a time.
+//! Blocks of records. One thread sums a whole block.
 
 use rayon::prelude::*;
 
@@ -8,10 +8,10 @@ use crate::runtime::pool;
 /// sums of 2^12 values up to 2^30 units exactly.
 pub(super) const BLOCK: usize = 1 << 12;
 
-/// The work, in tasks times records, from which on several threads are used.
+/// Several threads are used if the number of tasks times the number of records is at least this number.
 const PARALLEL_RECORDS: usize = 1 << 14;
 
-/// Runs all tasks, and returns their results in order. A small amount of work is done by the calling thread, because
+/// Runs all tasks, and returns their results in order. The calling thread does a small amount of work alone, because
 /// waking other threads takes longer.
 pub(super) fn map<T: Send>(tasks: usize, records: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
     if tasks.saturating_mul(records) < PARALLEL_RECORDS {

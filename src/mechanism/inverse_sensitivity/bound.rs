@@ -1,34 +1,36 @@
 //! Lower bounds on the score in a cell, from an expansion of the gradient around a point.
 //!
-//! Let B(z) = ||sum of v|| - sum of (1 - w). [`super::score`] defines v, w and h, and the score is max(0, B(z)/2). Take
-//! a point z0 and let e = z - z0 with |e| <= delta. For a record x, let t = |z0 - x| and u = (z0 - x)/t. There are
+//! Let B(z) = ||sum of v|| - sum of (1 - w), with v, w and h as in [`super::score`]. The score is max(0, B(z)/2). Take
+//! a point z0, and let z = z0 + e with |e| <= delta. For a record x, let t = |z0 - x| and u = (z0 - x)/t. There are
 //! three cases.
 //!
 //! * *Far*, t - delta >= h and t >= 2 delta: w = 1, v is the unit vector, v(z) = u + (I - u u^T) e / t + rest. The second
 //!   derivative of the unit vector along a line is at most 2/sqrt(3) / distance^2, so
 //!   |rest| <= (delta / (t - delta))^2 / sqrt(3).
 //! * *Near*, t + delta <= h: v(z) = (t u + e)/h exactly, and w(z) >= (t + <u, e>)/h, because the norm is convex.
-//! * *Else*: v moves by at most 2, because |v| <= 1. It moves by at most delta/h, because v is 1/h times the projection
-//!   of z - x onto the ball of radius h around 0, and projections are contractions. If t > delta, it also moves by at
-//!   most 2 delta/(2 t - delta): let a = z0 - x and b = z - x, so that |a| + |b| >= 2 t - delta. The move is at most
-//!   2|a - b|/(|a| + |b|). For unit vectors a/|a| and b/|b| this is a known inequality. If both a and b are shorter
-//!   than h, the move is |a - b|/h. If |b| <= h <= |a| (or with a and b exchanged), the move is |a/|a| - b r| with r =
-//!   1/h. This is convex in r, and the bound holds at both ends, r = 1/|a| and r = 1/|b|. w falls by at most w - min(1,
-//!   max(0, t - delta)/h). The part of B that depends on one record lies between -1 and 2 w - 1 <= 1, because |v| = w.
-//!   So both moves together lower B by at most 2.
+//! * *All other records*: there are three bounds on the change of v. It is at most 2, because |v| <= 1. It is at most
+//!   delta/h, because v is 1/h times the projection of z - x onto the ball of radius h around 0, and projections are
+//!   contractions. If t > delta, it is at most 2 delta/(2 t - delta), for the following reason. Let a = z0 - x and b =
+//!   z - x, so that |a| + |b| >= 2 t - delta. We show that the change is at most 2|a - b|/(|a| + |b|). If both a and b
+//!   are at least as long as h, this is a known inequality for the unit vectors a/|a| and b/|b|. If both are shorter
+//!   than h, the change is |a - b|/h. If |b| <= h <= |a| (or with a and b exchanged), the change is |a/|a| - b r| with
+//!   r = 1/h. This is a convex function of r, and the bound holds at both ends, r = 1/|a| and r = 1/|b|. The weight w
+//!   decreases by at most w - min(1, max(0, t - delta)/h). The part of B that depends on one record lies between -1 and
+//!   2 w - 1 <= 1, because |v| = w. So the changes of v and w together lower B by at most 2.
 //!
-//! So B(z) >= ||G + J e|| + m + <s, e> - c, with these sums over the records. G sums v(z0). J sums (I - u u^T)/t over
-//! far records and I/h over near ones. m sums w - 1 at z0, and s sums u/h over near records. c sums the bound on |rest|
-//! over far records, and in the third case the bound on the move of v plus that on the fall of w, or 2 if this is less.
-//! Consider a cube of half side a around z0 + e0, and let p be the unit vector along G + J e0. On the cube, the norm is
-//! at least <p, G + J e>, which is a linear function of e. So B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
+//! So B(z) >= ||G + J e|| + m + <s, e> - c, with these sums over the records. G is the sum of v(z0). J is the sum of
+//! (I - u u^T)/t over far records and of I/h over near records. m is the sum of w - 1 at z0, and s is the sum of u/h
+//! over near records. c is a sum of errors: for a far record, the bound on |rest|; for a record of the third case, the
+//! bound on the change of v plus the bound on the decrease of w, but at most 2. Consider a cube of half side a around
+//! z0 + e0, and let p be the unit vector along G + J e0. On the cube, the norm is at least <p, G + J e>, which is a
+//! linear function of e. So B >= <p, G + J e0> + m + <s, e0> - a ||J p + s||_1 - c.
 //!
-//! *Rounding.* Every summand, with those of J and s multiplied by |e|, is at most 2 and has an absolute error of at
-//! most 2^-48. Sums run over 2^9 records in a lane, 8 lanes in a block and at most 2^20 blocks, so over at most 2^32
-//! records. The error of these sums is at most 2^-32 per record. Rounding changes the score itself by at most
-//! [`ROUNDING`] units of 2^-30 per record, and the floor adds one unit. Weights are at most 1 and exact, and products
-//! with weights add an error of 2^-53. The score of weighted records is rounded by at most 4 units in total. `slack`
-//! exceeds the sum of all these errors.
+//! *Rounding.* Every summand (in J and s, multiplied by |e|) is at most 2 and has an absolute error of at most 2^-48.
+//! Sums run over 2^9 records in a lane, 8 lanes in a block and at most 2^20 blocks, so over at most 2^32 records. The
+//! error of these sums is at most 2^-32 per record. Rounding changes the score itself by at most [`ROUNDING`] units of
+//! 2^-30 per record, and the floor adds one unit. Weights are at most 1 and exact, and products with weights add an
+//! error of 2^-53. The score of weighted records is rounded by at most 4 units in total. `slack` exceeds the sum of all
+//! these errors.
 
 use super::blocks::{BLOCK, map};
 use super::score::{LANES, LARGEST, ONE, ROUNDING, Records};
@@ -48,8 +50,8 @@ pub struct Cell<const D: usize> {
 }
 
 impl<const D: usize> Cell<D> {
-    /// Half the side in lattice units. In every coordinate, the centers of all finest cells in the cube are closer to
-    /// its center than this.
+    /// Half the side in lattice units. In every coordinate, the center of each finest cell in the cube is closer than
+    /// this to the center of the cube.
     pub fn half(&self) -> i64 {
         1 << self.level
     }
@@ -159,7 +161,7 @@ const GRADIENT: usize = 0;
 const SLOPE: usize = 3;
 const WEIGHT: usize = 6;
 const CHARGE: usize = 7;
-/// The index of the multiple of the identity in J.
+/// The index of the number that multiplies the identity in J.
 const STIFFNESS: usize = 8;
 /// The first index of the matrix u u^T / t, which is subtracted in J. Its lower triangle is stored row by row.
 const CURVATURE: usize = 9;
@@ -215,7 +217,7 @@ impl<const D: usize> Kernel for Block<'_, D> {
 
     #[inline(always)]
     fn run(self) -> Terms {
-        // Rounded up, so that the cube lies in the ball.
+        // delta is rounded up, so that the cube lies in the ball of radius delta.
         let delta = self.half * (D as f64).sqrt() * (1.0 + 4.0 * f64::EPSILON);
         let mut sums = [[0.0; LANES]; 15];
         let chunks = self.records.map(|x| x.as_chunks::<LANES>());

@@ -4,8 +4,8 @@ use rand_chacha::rand_core::Rng;
 
 use crate::sampler::{Bernoulli, BernoulliPower, uniform};
 
-/// The number of bits below the heaviest power that integer weights have. Lighter groups are rounded up to one unit,
-/// and a random rejection corrects the difference.
+/// The number of bits that integer weights have below the highest power. Lighter groups are rounded up to one unit, and
+/// a random rejection corrects the difference.
 const DEPTH: u32 = 64;
 
 /// `count` equally likely members, each of weight 2^`power`.
@@ -56,7 +56,7 @@ impl Envelope {
     }
 }
 
-/// The number of binary places by which the power of a group lies below the unit of integer weights.
+/// By how much the power of a group is below the power of the unit of integer weights.
 fn excess(group: &Group, highest: i64) -> u64 {
     (highest - group.power).saturating_sub(i64::from(DEPTH)).max(0) as u64
 }

@@ -6,7 +6,7 @@ use nalgebra::DMatrixView;
 use super::blocks::{BLOCK, map};
 use crate::numeric::float_scale::finite;
 
-/// Differences of two lattice coordinates up to this size are exact in doubles.
+/// The largest lattice coordinate. Doubles represent the difference of two such coordinates exactly.
 pub const REACH_MAX: i64 = 1 << 52;
 
 /// Public parameters, chosen before the data are read. All lengths except `step` are multiples of `step`.
@@ -17,9 +17,9 @@ pub const REACH_MAX: i64 = 1 << 52;
 pub struct Lattice {
     /// The length of one unit.
     pub step: f64,
-    /// The largest coordinate of a record; larger ones are clamped. It is even.
+    /// The largest coordinate of a record. Larger coordinates are clamped. The number is even.
     pub reach: i64,
-    /// The smoothing length, which is the resolution of the score. It is even.
+    /// The smoothing length, which is the resolution of the score. The number is even.
     pub smoothing: i64,
 }
 

@@ -1,5 +1,5 @@
-//! The score in one dimension. Under replacement it is len_r of the inverse-sensitivity mechanism, and under add/remove
-//! half of the number of records that must be added.
+//! The score in one dimension. Under replacement the score is len_r of the inverse-sensitivity mechanism. Under
+//! add/remove it is half of the number of records that must be added.
 //!
 //! Let len_r(y) = max(0, #{x < y - r} - floor(n/2), #{x > y + r} - floor(n/2)), where r is the smoothing length. It is
 //! the number of records that must be replaced so that some point within r of y becomes a median. len_r is a step
@@ -7,9 +7,9 @@
 //! all volumes are integers.
 //!
 //! Under replacement the score is len_r. Under add/remove the score is max(0, 2 #{x < y - r} - n, 2 #{x > y + r} -
-//! n)/2, without the floor. Twice this number is the number of records that must be added, at a point within r of y, to
-//! make this point a median. This score is constant wherever len_r is constant. It is 0 if len_r is 0. Otherwise it is
-//! len_r for an even n and len_r - 1/2 for an odd n.
+//! n)/2, without the floor. Twice this score is the number of records that must be added, at a point within r of y, to
+//! make this point a median. The score is constant on every interval on which len_r is constant. It is 0 if len_r is 0.
+//! Otherwise it is len_r if n is even, and len_r - 1/2 if n is odd.
 //!
 //! **Neighbors and sensitivity** of the score: 1 if a record is replaced, and 1/2 if a record is added or removed.
 //! *Proof.* A replaced record moves each count by at most 1 and does not change n. An added record changes 2 #{...} by
@@ -26,10 +26,11 @@ use crate::release::sensitivity::{Neighbours, Sensitivity};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// The number of scores between two calls of the progress callback. They take some milliseconds.
+/// The number of scores between two calls of the progress callback. So many scores take some milliseconds.
 const SCORES_PER_BEAT: usize = 1 << 18;
 
-/// The largest change of the score if a record changes, with or without weights. Each relation has its own score.
+/// The largest change of the score if a record changes, with or without weights. The two relations have different
+/// scores.
 pub fn sensitivity() -> Sensitivity {
     let one = f64::from(SCORE_BITS).exp2();
     Sensitivity::new(one, one / 2.0)
@@ -116,8 +117,7 @@ impl Line {
         below.max(above).saturating_sub(half) as u64
     }
 
-    /// The score for a value of len_r, in units of 2^-31. The score is capped so that it fits 62 bits. The cap is a
-    /// contraction.
+    /// The score for a value of len_r, in units of 2^-31. The score is capped at 2^62. The cap is a contraction.
     pub fn score(&self, len: u64) -> u64 {
         let left_over = if self.neighbours.size_is_public() { 0 } else { self.sorted.len() as u64 % 2 };
         let halves = (2 * len).saturating_sub(left_over);

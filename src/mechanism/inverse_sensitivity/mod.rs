@@ -9,7 +9,7 @@
 //! | [`mod@line`] | the score in one dimension |
 //! | [`weighted_line`] | the score in one dimension for weighted records |
 //! | [`score`] | the score in two and three dimensions |
-//! | [`bound`] | lower bounds of that score on a cell |
+//! | [`bound`] | lower bounds of the score in two and three dimensions on a cell |
 //! | [`partition`] | the exact draw from a partition that is refined where most of the weight is |
 //! | [`envelope`] | an exact draw from weights that are powers of two |
 
@@ -41,7 +41,7 @@ use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::weighting::Weighting;
 
-/// The largest dimension: the number of cells grows exponentially with it.
+/// The largest dimension. The number of cells grows exponentially with the dimension.
 pub const DIMENSION_MAX: usize = 3;
 
 /// The largest change of the score in units of 2^-31, if a record changes, with or without weights. `None` unless there

@@ -4,9 +4,9 @@
 //! the leaf. So (number of finest cells) * 2^-halvings is an upper bound on the weight of the leaf. A trial draws a
 //! leaf with probability proportional to this bound. It then draws a finest cell of the leaf uniformly, and keeps the
 //! cell with probability 2^-(rate * score - halvings). For any partition, a cell that is kept has exactly the target
-//! distribution. The partition may depend on the data and on earlier, rejected trials. Given all of these, a cell that
-//! is kept in the next trial has the target distribution. So the first cell that is kept has the target distribution.
-//! The numbers of trials and of leaves are not limited, because a limit would change the distribution.
+//! distribution. The partition may depend on the data and on earlier, rejected trials, because conditional on both, a
+//! cell that is kept in the next trial has the target distribution. So the first cell that is kept has the target
+//! distribution. The numbers of trials and of leaves are not limited, because a limit would change the distribution.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl<const D: usize> Leaf<D> {
         i64::from(self.cell.level) * D as i64 - self.halvings as i64
     }
 
-    /// The expected difference between rate * score and its lower bound in this leaf.
+    /// The estimated difference between rate * score and its lower bound in this leaf.
     fn gap(&self) -> f64 {
         (self.estimate - self.halvings as f64).max(0.0)
     }
@@ -113,7 +113,8 @@ impl<'a, const D: usize> Partition<'a, D> {
     }
 
     /// Splits leaves until a trial is expected to keep its cell with probability [`ACCEPTANCE`]. A leaf is not split if
-    /// its weight is too small to matter, or if its bound is expected to be off by less than one.
+    /// its weight is too small to matter, or if the estimated difference between rate * score and its lower bound is
+    /// less than one.
     fn refine(&mut self, pulse: &mut dyn Pulse) -> Result<(), Interrupted> {
         loop {
             let highest = self.leaves.iter().map(Leaf::power).max().unwrap_or(0);
@@ -130,8 +131,8 @@ impl<'a, const D: usize> Partition<'a, D> {
         }
     }
 
-    /// Replaces leaves by their children. `chosen` lists the leaves in increasing order of their index. A finest cell
-    /// gets the exact halvings of its score.
+    /// Replaces leaves by their children. `chosen` lists the leaves in increasing order of their index. For a finest
+    /// cell, the halvings are computed from its exact score.
     fn split(&mut self, chosen: &[usize], pulse: &mut dyn Pulse) -> Result<(), Interrupted> {
         let mut fresh = Vec::new();
         for &index in chosen {
@@ -165,7 +166,7 @@ impl<'a, const D: usize> Partition<'a, D> {
         Ok(())
     }
 
-    /// A new leaf. Its bound is at least `halvings`, the bound of the cell around it.
+    /// A new leaf. Its lower bound is at least `halvings`, which is the lower bound of the cell that contains it.
     fn leaf(&self, cell: Cell<D>, expansion: usize, halvings: u64) -> Leaf<D> {
         let bound = self.expansions[expansion].bound(&cell, self.records.count());
         Leaf {

@@ -1,14 +1,15 @@
 //! The rate of the exponential weights, in base two.
 //!
-//! Weights 2^(-rate * score) are exp(-(epsilon/2) score) with rate = epsilon / (2 ln 2), rounded down. Whole powers of
-//! two are exact. The fraction of the exponent is a draw of [`BernoulliPower`].
+//! The weights 2^(-rate * score) equal exp(-(epsilon/2) score) if rate = epsilon / (2 ln 2). The rate is rounded down.
+//! The integer part of the exponent gives an exact power of two. For the fractional part, a draw of [`BernoulliPower`]
+//! decides.
 
 use crate::sampler::BernoulliPower;
 
 /// A score of one is 2^31 units, so that scores are integers.
 pub const SCORE_BITS: u32 = 31;
 
-/// Binary places of a rate.
+/// The number of binary places of a rate.
 pub const RATE_BITS: u32 = 40;
 
 const BITS: u32 = SCORE_BITS + RATE_BITS;

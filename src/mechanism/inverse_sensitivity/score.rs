@@ -1,7 +1,8 @@
-//! The score in two and three dimensions: half of the norm of the gradient minus half of the mass at the point.
+//! The score in two and three dimensions: half of the norm of the gradient, minus half of the mass at the point.
 //!
-//! Let h be the smoothing length. A record at distance t from z, in direction u, counts with weight w = min(1, t/h) as
-//! a record in the direction u, and with weight 1 - w as a record at z. With v = w u the score is
+//! Let h be the smoothing length. A record at distance t from z in the direction u is divided into two parts: with
+//! weight w = min(1, t/h) it counts as a record in the direction u, and with weight 1 - w as a record at z. With v = w
+//! u the score is
 //!
 //! s(z) = max(0, (||sum of v|| - sum of (1 - w)) / 2).
 //!
@@ -27,7 +28,8 @@
 //! are integers of magnitude at most 2^53 and are exact. Let S = 2^30 - 2 and let f be the computed S/max(t, h). V is
 //! the difference times f, and W - 2 is t times f, each rounded to the nearest integer. The computed t, f and products
 //! have a relative error below 2^-49, which is less than 2^-19 units. So |V| <= t f + sqrt(3)/2 + 2^-19 and W >= t f -
-//! 1/2 + 2 - 2^-19. Because sqrt(3)/2 < 3/2 - 2^-18, |V| <= W. If t >= h, then t f is S up to 2^-19 and W is 2^30. ∎
+//! 1/2 + 2 - 2^-19. Because sqrt(3)/2 < 3/2 - 2^-18, |V| <= W. If t >= h, then t f differs from S by at most 2^-19, and
+//! W is 2^30. ∎
 
 use std::ops::Range;
 
@@ -39,7 +41,7 @@ use crate::numeric::dispatch::{self, Kernel};
 use crate::release::sensitivity::Sensitivity;
 use crate::runtime::weighting::WEIGHT_BITS;
 
-/// One record in the units of V and W.
+/// One record in the units of V and W, which is 2^30.
 pub const ONE: f64 = (1u64 << 30) as f64;
 
 /// The largest rounding error of V and W together, in units per record: 2 for S, sqrt(3)/2 for V and 1/2 for W, rounded
@@ -52,7 +54,7 @@ pub const WEIGHTED_ROUNDING: f64 = 8.0;
 /// Adding and subtracting this number rounds a double below 2^51 to an integer.
 const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// The cap of scores, with which they fit 63 bits. With at most 2^32 records no score reaches the cap.
+/// The cap of scores, so that scores fit 63 bits. If there are at most 2^32 records, no score reaches the cap.
 pub const LARGEST: u64 = 1 << 62;
 
 /// The number of records that are processed together.

@@ -17,8 +17,7 @@ use super::line::Staircase;
 use super::rate::SCORE_BITS;
 use crate::runtime::weighting::WEIGHT_BITS;
 
-/// The number of binary places by which the score is finer than the sums of weights. One more place is used because the
-/// score is half of a sum.
+/// Twice the score in units of 2^-20, shifted by this number of binary places, is the score in units of 2^-31.
 const SHIFT: u32 = SCORE_BITS - WEIGHT_BITS - 1;
 
 /// The positions of the records, the cumulative weights, and the steps of the score.
@@ -28,7 +27,7 @@ pub struct WeightedLine {
     places: Vec<i64>,
     /// The weight of all records before each position, and at the end the total weight.
     before: Vec<i128>,
-    /// For each step the first even coordinate, the even coordinate after its end, and the score.
+    /// For each step: its first even coordinate, the even coordinate after its end, and its score.
     steps: Vec<(i64, i64, u64)>,
 }
 
@@ -55,7 +54,8 @@ impl WeightedLine {
         line
     }
 
-    /// The step with score zero, then the steps to its left and to its right, from the inside to the outside.
+    /// The step with score zero, then the steps to its left and then those to its right, each in the order of their
+    /// distance from the step with score zero.
     fn made(&self, extent: i64) -> Vec<(i64, i64, u64)> {
         let (r, total, count) = (self.smoothing, self.before[self.places.len()], self.places.len());
         let left_of = |k: usize| if k == 0 { -extent } else { self.places[k - 1] - r };
@@ -71,8 +71,7 @@ impl WeightedLine {
     }
 }
 
-/// The score, computed from twice the score in units of 2^-20. The score is capped so that it fits 62 bits. The cap is
-/// a contraction.
+/// The score, computed from twice the score in units of 2^-20. The score is capped at 2^62. The cap is a contraction.
 fn score(doubled: i128) -> u64 {
     (doubled.clamp(0, 2 << (SCORE_BITS + WEIGHT_BITS)) as u64) << SHIFT
 }

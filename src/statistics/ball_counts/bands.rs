@@ -1,6 +1,6 @@
-//! The definition of "two records lie within a radius of each other", and bands of radii that share a scale.
+//! The exact meaning of "two records lie within a radius of each other", and bands of radii with a common scale.
 //!
-//! **The predicate.** Records x and y lie within nu of each other iff
+//! **The predicate.** Records x and y lie within nu of each other if and only if
 //!
 //! ```text
 //! ((0 + q_1) + q_2) + ... + q_d <= t      q_c = ((x_c - y_c) s)^2,   t = (nu s)^2,   s = s(nu) a power of two,
@@ -9,10 +9,10 @@
 //! Every operation is rounded to the nearest double, and coordinates are added in order. The predicate is a symmetric
 //! function of the two records and the radius alone. It does not depend on other radii, on the indices of the records,
 //! on the number of threads or on the instruction set. The scale s keeps nu s between 2^-126 and 2^126 for all nu > 0.
-//! So a square overflows only if the pair is far outside of the radius, and a square that underflows is negligible. So,
-//! for any finite doubles, the predicate says whether |x - y| <= nu, up to rounding. Radii with the same scale form a
-//! *band*; their ratio is below 2^250. For nu between 2^-125 and 2^125 the scale is 1, so an ordinary grid of radii
-//! needs one pass.
+//! Therefore a square overflows only if the distance of the pair is far beyond the radius, and a square that underflows
+//! is negligible. So, for any finite doubles, the predicate says whether |x - y| <= nu, up to rounding. Radii with the
+//! same scale form a *band*, and the ratio of two radii of a band is below 2^250. For nu between 2^-125 and 2^125 the
+//! scale is 1, so an ordinary grid of radii needs one pass.
 
 use std::sync::Mutex;
 
@@ -26,7 +26,7 @@ pub(crate) struct Band {
     pub(crate) scale: f64,
     /// The thresholds t, ascending.
     pub(crate) thresholds: Vec<f64>,
-    /// `below[e]`: the number of thresholds with a biased exponent less than e.
+    /// For each e, the number of thresholds with a biased exponent less than e.
     below: Vec<u32>,
 }
 
@@ -87,7 +87,8 @@ pub fn within(x: &[f64], y: &[f64], radius: f64) -> bool {
     sum <= (radius * scale) * (radius * scale)
 }
 
-/// Adds one array of histograms to another. Partial sums of a bucket may wrap around, but the final sums are correct.
+/// Adds one array of histograms to another array. Partial sums of a bucket may wrap around, but the final sums are
+/// correct.
 pub(crate) fn merge(total: &Mutex<Vec<u32>>, part: &[u32]) {
     let mut total = total.lock().unwrap_or_else(|e| e.into_inner());
     for (total, part) in total.iter_mut().zip(part) {

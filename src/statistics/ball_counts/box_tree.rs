@@ -31,7 +31,7 @@ struct Node<const D: usize> {
     high: [f64; D],
     start: usize,
     end: usize,
-    /// The number of nodes from this one to its right child; the left child is the next node. Zero for a leaf.
+    /// The number of nodes from this node to its right child, or zero for a leaf. The left child is the next node.
     right: usize,
 }
 
@@ -46,7 +46,7 @@ impl<const D: usize> Node<D> {
         let (mut least, mut most) = (0.0, 0.0);
         for c in 0..D {
             let (left, right) = (self.low[c] - other.high[c], other.low[c] - self.high[c]);
-            // With the boxes exchanged, the extents are -left and -right, because rounding is symmetric.
+            // If the boxes are exchanged, the extents are -left and -right, because rounding is symmetric.
             let gap = if left > right { left } else { right };
             let reach = if left < right { -left } else { -right };
             let gap = if gap > 0.0 { gap * scale } else { 0.0 };
@@ -218,8 +218,8 @@ impl<const D: usize> Kernel for Walk<'_, D> {
     }
 }
 
-/// Compares the first records of one panel with the records of another, and counts the pairs in the histograms of the
-/// latter. A pair beyond all thresholds is counted in the bucket after the last threshold.
+/// Compares the first records of one panel with the records of another panel, and counts the pairs in the histograms of
+/// the other panel. A pair beyond all thresholds is counted in the bucket after the last threshold.
 #[inline(always)]
 fn count<const D: usize>(
     from: &[[f64; LANES]; D],

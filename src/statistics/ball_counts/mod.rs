@@ -1,4 +1,5 @@
-//! Ball counts: how many records lie within a radius of each record, for all radii in one pass over the pairs.
+//! Ball counts: for each record and each radius, how many records lie within the radius of the record. One pass over
+//! the pairs counts for all radii.
 //!
 //! | paper | here |
 //! |---|---|
@@ -6,11 +7,12 @@
 //! | m N(nu) | [`top_sums`]: the sum of the m largest counts, kept an integer |
 //!
 //! **Neighbors and sensitivity** of the sum of the m largest counts, for every single radius: m + n - 2 if a record is
-//! replaced. There is no bound if a record is added or removed, because the bound depends on n, which is private then.
-//! *Proof.* The sum is the maximum over all sets of m records, so it moves by no more than the sum over one set. The
-//! count of the replaced record lies between 1 and n and moves by at most n - 1, and every other count by at most 1. So
-//! the sum over a set that contains the replaced record moves by at most n - 1 + m - 1, and the sum over another set by
-//! at most m. For n >= 2 the second bound is not larger than the first. For n = 1 the only count is always 1. ∎
+//! replaced. There is no bound if a record is added or removed, because a bound would depend on n, which is private
+//! under this relation. *Proof.* The sum is the maximum over all sets of m records, so it moves by no more than the sum
+//! over one set. The count of the replaced record lies between 1 and n and moves by at most n - 1. Every other count
+//! moves by at most 1. So the sum over a set that contains the replaced record moves by at most n - 1 + m - 1, and the
+//! sum over any other set by at most m. For n >= 2 the second bound is not larger than the first. For n = 1 the only
+//! count is always 1. ∎
 
 pub mod bands;
 mod box_tree;
@@ -98,8 +100,8 @@ impl Kind for LargestBallCounts {
     }
 }
 
-/// The number of records within each radius of each record, including itself: one column per record, one row per
-/// radius.
+/// For each record (a column) and each radius (a row), the number of records within the radius of the record, including
+/// the record itself.
 ///
 /// Radii must be finite, not negative and ascending. Records must be finite, and there may be at most [`RECORDS_MAX`]
 /// records.
@@ -108,8 +110,8 @@ pub fn counts(points: DMatrixView<'_, f64>, radii: &[f64], pulse: &mut dyn Pulse
     counts_by(kernel, points, radii, pulse, false)
 }
 
-/// The result of [`counts`], computed by comparing every pair even if a tree is faster. Tests and benchmarks use this
-/// function.
+/// The same result as [`counts`], computed by comparing every pair even if a tree is faster. Tests and benchmarks use
+/// this function.
 pub fn pairwise_counts(
     points: DMatrixView<'_, f64>,
     radii: &[f64],

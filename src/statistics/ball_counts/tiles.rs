@@ -1,5 +1,5 @@
-//! Ball counts in any dimension: all pairs are compared, in tiles of 4 rows by 8 columns. A row and a column stand for
-//! a record each.
+//! Ball counts in any dimension. All pairs are compared, in tiles of 4 rows by 8 columns. Each row and each column
+//! stands for a record.
 //!
 //! Apart from tiles on the diagonal, each pair is compared once and counted for both of its records. The SIMD lanes of
 //! a tile hold different columns, never different coordinates of one record. So the order of the additions does not
@@ -19,20 +19,20 @@ use crate::numeric::dispatch::{self, Kernel};
 use crate::runtime::pool;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// Rows of a tile.
+/// The number of rows of a tile.
 pub(crate) const ROWS: usize = 4;
-/// Columns of a tile: one register of AVX-512, two of AVX2.
+/// The number of columns of a tile. They fill one register of AVX-512, or two registers of AVX2.
 pub(crate) const COLUMNS: usize = 8;
 /// The squared distance of each pair of a tile.
 pub(crate) type Tile = [[f64; COLUMNS]; ROWS];
 
-/// The number of coordinates that are packed at a time. With this number, a block of columns fits a second-level cache.
+/// The number of coordinates that are packed together, so that a block of columns fits a second-level cache.
 const CHUNK: usize = 128;
 /// The largest number of records in a block.
 const BLOCK: usize = 256;
 /// The number of rows whose tiles are kept while the coordinates are processed in several chunks.
 const GROUP: usize = 64;
-/// If more radii than this have to be compared with a tile, the bucket of each pair is computed separately instead.
+/// If more radii than this must be compared with a tile, the bucket of each pair is computed separately.
 const WIDE: usize = 12;
 
 /// Adds the squared differences of some coordinates to a tile, one coordinate after the other. Each difference is
@@ -51,7 +51,7 @@ pub(crate) fn accumulate(tile: &mut Tile, rows: &[[f64; ROWS]], columns: &[[f64;
     *tile = sums;
 }
 
-/// [`accumulate`] for the scale 1, without the multiplication.
+/// The same as [`accumulate`] for the scale 1, without the multiplication.
 #[inline(always)]
 pub(crate) fn accumulate_unscaled(tile: &mut Tile, rows: &[[f64; ROWS]], columns: &[[f64; COLUMNS]]) {
     let mut sums = *tile;
@@ -88,7 +88,7 @@ pub(crate) fn extremes(tile: &Tile) -> (f64, f64) {
 ///
 /// `inside[k][row]` counts the pairs that were compared with radius k and lie within it, in four partial sums.
 /// `full[k]` counts pairs of tiles that lie wholly within radius k but not within the radius before it. It counts the
-/// pairs of one row, because all rows of such a tile have equally many.
+/// pairs of one row, because all rows of such a tile have equally many pairs.
 pub(crate) struct RowCounts {
     pub(crate) inside: Vec<[[u64; 4]; ROWS]>,
     pub(crate) full: Vec<u32>,
@@ -315,8 +315,8 @@ pub(super) fn counts(
     portable: bool,
 ) -> Result<(), Interrupted> {
     let (dimension, n, radii) = (points.nrows(), points.ncols(), band.thresholds.len());
-    // A pair takes little time if there are few radii and coordinates, so blocks are then larger. Small data are split
-    // into more blocks, so that every thread has work.
+    // If there are few radii and coordinates, a pair takes little time, so blocks are larger. Small data are split into
+    // more blocks, so that every thread has work.
     let block = (n / 16).min((1 << 17) / radii.max(1)).min((1 << 21) / dimension.max(1));
     let block = (block / COLUMNS * COLUMNS).clamp(COLUMNS, BLOCK);
     let blocks = n.div_ceil(block);
