@@ -1,13 +1,14 @@
 """Compares the accounting with dp_accounting and with looser conversions: `python benches/accounting.py`.
 
 First table: Gaussian noise calibrated to (epsilon, delta). "oracle" is the epsilon that dp_accounting (optimistic and
-pessimistic) finds for this noise: the two values must enclose the requested epsilon. The ratios are our noise divided
-by the noise of the authors' conversion, epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)), and of the printed closed
-form, epsilon = rho + 2 sqrt(rho log(1/delta)).
+pessimistic) finds for this noise: the two values must enclose the requested epsilon. The last two columns are our noise
+divided by the noise that two looser conversions need: the conversion in the authors' code, epsilon = rho + sqrt(4 rho
+log(sqrt(pi rho)/delta)), and the closed form in the paper, epsilon = rho + 2 sqrt(rho log(1/delta)).
 
-Second table: Gaussians together with a pure release (for example AboveThreshold). Third table: the noise if a tenth of
-rho is spent on a selection, divided by the noise if all of rho were spent on Gaussians; the selection is composed by
-its own loss, as a pure release, or by zero-concentration. Fourth table: the time of the calls.
+Second table: Gaussians together with a pure release (for example AboveThreshold). Third table: a tenth of rho is spent
+on a selection, and the table shows the noise divided by the noise if all of rho were spent on Gaussians. The three
+columns compose the selection in three ways: with its own privacy loss, as a pure release, and by zero-concentration.
+Fourth table: the time of each call.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def gaussian_oracle(mu: float, pessimistic: bool) -> privacy_loss_distribution.P
 
 
 def largest(fits: Callable[[float], bool]) -> float:
-    """The largest rho that satisfies the condition, by bisection on the logarithm; the condition must hold below it."""
+    """Return the largest rho that satisfies the condition, by bisection on the logarithm. The condition must hold for
+    all smaller rho.
+    """
     low, high = -30.0, 15.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -96,7 +99,7 @@ def print_selection() -> None:
             pure = calibrate(
                 lambda rho: PrivacyCost(mu_squared=1.8 * rho, pure_epsilons=(math.sqrt(0.8 * rho),)), budget
             )
-            # For many releases that are not Gaussian only the concentrated bound is left.
+            # For many releases that are not Gaussian, only the concentrated bound can be computed.
             concentrated = calibrate(
                 lambda rho: PrivacyCost(bounded_ranges=(math.sqrt(8 * rho / 1000),) * 1000), budget
             )

@@ -1,22 +1,22 @@
-"""Which method `auto` chooses for few records, and whether another one would have been better.
+"""Shows which method `auto` chooses for few records, and whether another method would have been better.
 
     python benches/auto.py             # n = 30 ... 1000, d = 1 ... 20, with and without radius and resolution
     python benches/auto.py --quick     # fewer sizes and runs
     python benches/auto.py --neighbours add_remove
-    python benches/auto.py --refusals  # how many records a refusal names, and whether they do
+    python benches/auto.py --refusals  # is the number of records in a refusal accepted?
     python benches/auto.py --seed 100000 --sets weibull logistic scales helix five   # other noise, and other data
 
-Every method that the parameters allow runs on the same new data, with core radius 1. The median is between a sixth and
-a half of the radius away from the center, or without a radius between 500 and 1500 core radii, as plans assume: with a
-fixed distance, a descent of a few long steps might end near the median by chance. The error of a run is its distance
-from the median in core radii, at most 3, and 1 for a failed run, as in a plan. "measured" is the mean over all sets,
-and "predicted" is the plan's prediction for this core radius. A plan that `run` would refuse spends and returns
-nothing.
+Every method that the parameters allow runs on the same new data, with core radius 1. The distance of the median from
+the center is between 1/6 and 1/2 of the radius, or without a radius between 500 and 1500 core radii, as plans assume.
+The distance varies because with a fixed distance, a descent of a few long steps might end near the median by chance.
+The error of a run is the distance of its point from the median in core radii, but at most 3, and it is 1 for a failed
+run, as in a plan. "measured" is the mean over all sets, and "predicted" is the plan's prediction for this core radius.
+Plans that `run` would refuse are left out, because they spend and return nothing.
 
-The ratio is the measured error of the choice divided by that of the best method that is not refused, with a lower 5 %
-bound by bootstrap. A choice uses public parameters only, which are the same for all rows of a block, except for the
-unit of length. So the ratio of a block is the largest ratio of its rows. The last column is the smallest ratio that any
-rule could have: the smallest such number among all methods.
+The ratio is the measured error of the choice divided by the measured error of the best method that is not refused, with
+a lower 5 % bound by bootstrap. A choice uses public parameters only, which are the same for all rows of a block, except
+for the unit of length. So the ratio of a block is the largest ratio of its rows. The last column is the smallest ratio
+that any rule could have, which is the smallest of these ratios over all methods.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from dpmedian.sources.array import ArraySource
 
 Place = tuple[float | None, float | None]
 
-# The sets to which predictions were fitted, with seeds from 1000 on; the generators of `CONFIRM` are not among them.
+# The sets to which predictions were fitted, with seeds from 1000 on. None of these sets is in `CONFIRM`.
 NAMES = ("gauss", "t2", "two", "atom")
 GENERATORS = SETS | CONFIRM
-# The largest acceptable error of the choice, divided by that of the best method.
+# The largest acceptable error of the choice, divided by the error of the best method.
 MOST = 1.3
 # Radius and resolution in core radii: the rows of a block have the same public parameters in different units.
 BLOCKS: tuple[tuple[Place, ...], ...] = (
@@ -67,7 +67,7 @@ def data(name: str, n: int, d: int, radius: float | None, run: int) -> tuple[Poi
     place = away * rng.uniform(0.5, 1.5) * direction / np.linalg.norm(direction)
     points = (points - center) / spread + place
     if radius is not None:
-        # Records outside of the public ball are projected onto it, as happens to the second cluster of `two`.
+        # Records outside of the public ball are projected onto the ball. This is so for the second cluster of `two`.
         points *= np.minimum(1.0, radius / np.linalg.norm(points, axis=1, keepdims=True))
     return points, nonprivate.geometric_median(points)
 
@@ -180,8 +180,8 @@ REFUSED = (
 
 
 def refusals(neighbours: str) -> None:
-    """Plans for four records: the number in a refusal and all larger numbers must be accepted, and a tenth less must
-    not.
+    """Check refusals of plans for four records. The number of records that a refusal names, and all larger numbers,
+    must be accepted, and a number that is 10 % smaller must not.
     """
     print("| method | d | given | failure probability | refused plan of | records named | wrong |\n" + "|---" * 7 + "|")
     total = wrong = free = 0
@@ -197,7 +197,7 @@ def refusals(neighbours: str) -> None:
 
             try:
                 plan = made(4)
-            except ValueError:  # Outside of the range of the search.
+            except ValueError:  # The number is outside of the range of the search.
                 continue
             try:
                 plan.refuse_if_hopeless()
@@ -225,9 +225,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer sizes, a quarter of the runs")
     parser.add_argument("--runs", type=int, help="runs of every set")
     parser.add_argument("--neighbours", choices=("replace", "add_remove"), default="replace")
-    parser.add_argument("--seed", type=int, default=0, help="the first of the runs' seeds")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first run")
     parser.add_argument("--sets", nargs="+", choices=sorted(GENERATORS), default=NAMES, help="other data")
-    parser.add_argument("--refusals", action="store_true", help="what refusals name instead")
+    parser.add_argument("--refusals", action="store_true", help="only the check of refusals")
     options = parser.parse_args()
     if options.refusals:
         refusals(options.neighbours)

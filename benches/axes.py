@@ -1,16 +1,16 @@
-"""Axes of the data from released directions: angles, coverage of their bounds, and a comparison with a clipped
-covariance.
+"""Measures the axes that are computed from released directions: their angles to the true axes, the coverage of their
+bounds, and a comparison with a clipped covariance.
 
     python benches/axes.py [--runs 40] [--epsilon 1.0] [--share 0.1]
 
 The data have standard deviations 4, 2.5, 1, ..., 1 along randomly rotated axes: normal, t with two degrees of freedom,
-or normal with 5 % outliers at a distance of one hundred. `angle` is the median angle between the first released axis
-and the true axis, in degrees. `found` is the share of the runs in which an axis stands out. `covered` is the share of
-the listed axes whose bound holds, each compared with the nearest of the two true axes. `ratio` is the released ratio of
-the largest to the smallest standard deviation, divided by the true ratio. The clipped covariance (Gaussian noise on the
-sum of clipped outer products) gets 30 % of rho and a clipping norm that nobody knows in practice: the true largest
-distance. `isotropic` counts the runs in which isotropic data of the same size show an axis. The columns "with a share"
-are about releases with a share of the budget for the axes.
+or normal with 5 % outliers at a distance of 100. `angle` is the median angle between the first released axis and the
+true axis, in degrees. `found` is the share of the runs in which an axis stands out. `covered` is the share of the
+listed axes whose bound holds; each axis is compared with the nearest of the two true axes. `ratio` is the released
+ratio of the largest to the smallest standard deviation, divided by the true ratio. The clipped covariance (Gaussian
+noise on the sum of clipped outer products) gets 30 % of rho, and as its clipping norm the true largest distance, which
+nobody knows in practice. `isotropic` counts the runs in which isotropic data of the same size show an axis. In the
+columns "with a share", the releases have a share of the budget for the axes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A billion records: makes a file of 10^9 positions (float32, 8 GB), releases their median, and removes the file.
+"""Makes a file of 10^9 positions (float32, 8 GB), releases their median, and removes the file.
 
     python benches/billion.py                          # 10^9 records; the folder needs 8 GB
-    python benches/billion.py --records 1e8            # 800 MB, minutes less
-    python benches/billion.py --folder /somewhere      # where the file is made; by default among the temporary files
+    python benches/billion.py --records 1e8            # 800 MB, and minutes faster
+    python benches/billion.py --folder /somewhere      # where the file is made; default: the folder for temporary files
 
 It prints seconds and passes by stage, the peak of anonymous memory (`RssAnon` of Linux, sampled ten times a second),
 and the distance of the released point from the median of the distribution. The limits are 10 passes and 1 GB.
@@ -100,7 +100,7 @@ def write(path: Path, n: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=float, default=1e9, help="how many; default: 1e9")
+    parser.add_argument("--records", type=float, default=1e9, help="the number of records; default: 1e9")
     parser.add_argument("--folder", help="where the file is made")
     options = parser.parse_args()
     n = int(options.records)

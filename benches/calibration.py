@@ -1,4 +1,4 @@
-"""Predictions of plans compared with measurements: every run has new data.
+"""Compares predictions of plans with measurements. Every run has new data.
 
     python benches/calibration.py             # the default method: excess, its bound, and failures: half an hour
     python benches/calibration.py --methods   # every method: expected error and failures: a quarter of an hour
@@ -7,18 +7,20 @@
     python benches/calibration.py --methods --seed 1000   # other data and noise
     python benches/calibration.py --methods --neighbours add_remove
 
-Excess: predictions are relative to F of the core, which is n times the median distance from the median; the first ratio
-is relative to F itself, which is larger if there are far records. The bound is compared with the 90 % quantile.
+Excess: predictions are relative to F of the core, which is n times the median of the distances from the median. The
+first ratio is relative to F itself, which is larger if there are far records. The bound is compared with the 90 %
+quantile.
 
-Failure: a run is lost if it fails or returns an excess above 1. A prediction is missed if it is below the 95 % lower
-bound of the measured rate. `laplace` is 10^7 core radii away from the center, a case that predictions do not include.
+Failure: a run is lost if it fails, or if its excess is above 1. A prediction is missed if it is below the 95 % lower
+bound of the measured rate. The data of `laplace` are 10^7 core radii away from the center. Predictions do not include
+such data.
 
-Signal: failures as above at s = n sqrt(rho/d), without a radius and with radii from 10 to 10^4 core radii. A
-prediction, which is for a cloud, is missed if it is not within a factor of 1.5 of the 95 % bounds of the measured rate.
+Signal: failures as above at the signal s = n sqrt(rho/d), without a radius and with radii from 10 to 10^4 core radii. A
+prediction is for a cloud. It is missed if it is not within a factor of 1.5 of the 95 % bounds of the measured rate.
 
-Methods: clouds (gauss, t2) with core radius 1; their distance from the center, errors and failures are as in
-`benches/auto.py`. A ratio is missed if it is not within a factor of 1.5, and a failure rate if it is outside of its 95
-% bounds.
+Methods: clouds (gauss, t2) with core radius 1. Their distance from the center, and the definitions of error and
+failure, are as in `benches/auto.py`. A ratio is missed if it is not within a factor of 1.5, and a failure rate if it is
+outside of its 95 % bounds.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ def failure_table(runs: int) -> None:
                 print(f"| {n} | {d} | {epsilon:g} | {predicted:.2g} | {cells} | {named} |", flush=True)
 
 
-# Signals n sqrt(rho/d), and radii in core radii. Failure rates below one in thirty are not compared by a factor.
+# Signals n sqrt(rho/d), and radii in core radii. Failure rates below RARE are not compared by a factor.
 SIGNALS, RADII = (8, 10, 12, 15, 18, 25, 40), (None, 10.0, 100.0, 1000.0, 10_000.0)
 SIGNAL_SETS = ("gauss", "t2", "two", "halves")
 RARE = 0.03
@@ -111,7 +113,9 @@ FACTOR = 1.5
 
 
 def signal_table(runs: int, seed: int) -> None:
-    """The smallest numbers of records, in few dimensions and in many. Predictions are for the first set, a cloud."""
+    """Print failures for small numbers of records, in few and in many dimensions. Predictions are for the first set,
+    which is a cloud.
+    """
     print("\n## Lost runs of the default method with few records: epsilon = 1, delta = 1e-6\n")
     print(f"| s | d | n | radius | predicted | {' | '.join(SIGNAL_SETS)} | ratio | missed |")
     print("|---" * (len(SIGNAL_SETS) + 7) + "|")
@@ -154,7 +158,9 @@ PLACES: tuple[Place, ...] = ((None, None), (10.0, 0.01), (100.0, 0.01), (1000.0,
 
 def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], neighbours: str, seed: int) -> None:
     """Every method whose plan is not refused."""
-    print("\n## Predicted error with failures counted, in spreads, and predicted failure: epsilon = 1, delta = 1e-6\n")
+    print(
+        "\n## Predicted error with failures counted, in core radii, and predicted failure: epsilon = 1, delta = 1e-6\n"
+    )
     print("| method | n | d | radius | resolution | predicted | measured | ratio | failure | measured | missed |")
     print("|---" * 11 + "|")
     rows, missed = 0, {"error": 0, "failure": 0}
@@ -172,7 +178,7 @@ def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], ne
                         continue
                     if refused(plan):
                         continue
-                    # These data are clouds, so the terms for uneven data do not apply.
+                    # These data are clouds, so the parts of a prediction for uneven data do not apply.
                     predicted = replace(plan.calibrated.predict(1.0), uneven=0.0)
                     measured = Measured(plan, where[0], runs, CLOUDS[:2], seed)
                     ratio = predicted.expected_error(1.0) / measured.error
@@ -203,9 +209,9 @@ def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], ne
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a fifth of the runs")
-    parser.add_argument("--methods", action="store_true", help="every method instead of the default one")
+    parser.add_argument("--methods", action="store_true", help="every method instead of the default method")
     parser.add_argument("--signal", action="store_true", help="failures of the default method with few records")
-    parser.add_argument("--seed", type=int, default=0, help="with --methods or --signal: the first of the runs' seeds")
+    parser.add_argument("--seed", type=int, default=0, help="with --methods or --signal: the seed of the first run")
     parser.add_argument("--neighbours", choices=("replace", "add_remove"), default="replace", help="with --methods")
     options = parser.parse_args()
     if options.methods:

@@ -1,10 +1,11 @@
-"""Rounds of a release in a Dask cluster of two workers on this machine, and what a round costs.
+"""Counts the rounds of a release in a Dask cluster of two workers on this machine, and measures the time of a round.
 
     python benches/cluster.py                # 10^6 records in 10 dimensions, in 8 partitions
     python benches/cluster.py --quick        # a tenth of the records
 
-A round is one query to all workers. Its overhead is the time of a round about 100 records, for which the computation
-takes microseconds. The limits are 15 rounds on smooth data, and 15 ms of overhead on an idle machine.
+A round is one query to all workers. The overhead of a round is the time of a query about 100 records, because this
+computation itself takes microseconds only. The limits are 15 rounds on smooth data, and 15 ms of overhead on an idle
+machine.
 """
 
 from __future__ import annotations

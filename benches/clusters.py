@@ -1,4 +1,4 @@
-"""Private k-medians compared with the best k-medians without privacy, and with other private clusterings.
+"""Compares private k-medians with the best k-medians without privacy, and with other private clusterings.
 
     python benches/clusters.py [--runs 6] [--sizes 2000,10000] [--dimensions 2,5,20] [--clusters 3,5,10]
                                [--epsilons 1] [--relations add_remove,replace] [--kinds balanced,HARD]
@@ -8,21 +8,21 @@
     python benches/clusters.py --found         # the share of clusters of several sizes that are found
     python benches/clusters.py --time          # seconds for a million records
 
-A ratio is the sum of distances to the nearest released center divided by that of the best of several searches without
-privacy, one of which starts at the true centers. The table has the median of the runs, and the largest ratio in
-parentheses. A goal is met if all of our columns have a smaller median than every peer and, at n = 10,000, d <= 20, k <=
-10 and epsilon 1, a median of at most 1.03 and no ratio above 1.15. The data:
+A ratio is the sum of distances to the nearest released center, divided by the same sum for the best of several searches
+without privacy. One of these searches starts at the true centers. The table shows the median of the runs, and the
+largest ratio in parentheses. A goal is met if all of our columns have a smaller median than every peer and, at n =
+10,000, d <= 20, k <= 10 and epsilon 1, a median of at most 1.03 and no ratio above 1.15. The data:
 
     balanced    k normal clouds of standard deviation 1 and equal sizes, about 6 standard deviations apart
     HARD        sizes 16:1, standard deviations from 0.5 to 2, 3 % of the records at a distance of about 1000, and
-                all records shifted by 10^6; the 5 % of the records with the largest distances do not count, `trim=0.05`
+                all records shifted by 10^6; the 5 % of the records with the largest distances are ignored, `trim=0.05`
     student     k clouds of t with three degrees of freedom, sizes 4:1
     boxes       k uniform boxes with sides from 1 to 4, sizes 4:1
 
-The constants of the method were chosen on `balanced` and `HARD` with seeds below 1000; the treatment of trimmed records
-was chosen on the positions, too. `student`, `boxes`, the digits and seeds from 1000 on confirm them. The peers get the
-true radius or bounds of the data, which nobody knows in practice, or bounds that are a hundred times too large.
-Google's clustering uses the add/remove relation, and diffprivlib pure epsilon.
+The constants of the method were chosen on `balanced` and `HARD` with seeds below 1000. The treatment of trimmed records
+was chosen on the positions, too. `student`, `boxes`, the digits, and seeds from 1000 on were not used for any choice.
+The peers get the true radius or bounds of the data, which nobody knows in practice, or bounds that are a hundred times
+too large. Google's clustering uses the add/remove relation, and diffprivlib pure epsilon.
 """
 
 from __future__ import annotations
@@ -160,7 +160,11 @@ def diffprivlib(factor: float) -> Cluster:
     """IBM's private k-means, with the true bounds around their middle times a factor."""
     import sklearn.tree._tree as tree
 
-    for name in ("DOUBLE", "DTYPE", "NODE_DTYPE"):  # Its forests need an older scikit-learn; they are not used here.
+    for name in (
+        "DOUBLE",
+        "DTYPE",
+        "NODE_DTYPE",
+    ):  # The forests of diffprivlib, which are not used here, need an older scikit-learn.
         if not hasattr(tree, name):
             setattr(tree, name, None)
     from diffprivlib.models import KMeans  # type: ignore[import-not-found]
@@ -188,7 +192,7 @@ def ratios(
 
 
 def shown(found: list[float]) -> str:
-    """The median and the largest ratio; if every run was refused or failed, a word."""
+    """Return the median and the largest ratio, or a word if every run was refused or failed."""
     if min(found) == math.inf:
         return "refused"
     return f"{np.median(found):.4g} ({max(found):.4g})"
@@ -255,8 +259,8 @@ def real(options: argparse.Namespace) -> None:
 
 
 def found(options: argparse.Namespace) -> None:
-    """Four large clouds and a small one, ten standard deviations from the first: the share of the runs that find the
-    small cloud.
+    """Print the share of the runs that find a small cloud. The data have four large clouds, and the small cloud is ten
+    standard deviations from the first of them.
 
     If there are fewer centers than clouds, or only one cloud, halving a large cloud may reduce the cost more than
     finding a small one.
@@ -273,7 +277,8 @@ def found(options: argparse.Namespace) -> None:
                 rng = np.random.default_rng(options.first_seed + run)
                 turns = rng.normal(size=(5, d))
                 places = turns / np.linalg.norm(turns, axis=1, keepdims=True)
-                # On the line the clouds are 20 apart; otherwise the large ones are 20 from the first.
+                # On the line, neighboring clouds have a distance of 20. In more dimensions, the other large clouds have
+                # a distance of 20 from the first.
                 places *= np.array([[0.0], [20.0], [20.0], [20.0], [10.0]])
                 if d == 1:
                     places = np.array([[0.0], [20.0], [40.0], [60.0], [-10.0]])

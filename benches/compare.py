@@ -2,12 +2,12 @@
 
     python benches/compare.py [--quick] [--only KERNEL ...] [--authors PATH] [--peers DIRECTORY]
 
-Times vary between machines, but their ratios hardly do. Every time is the best of several, or for whole releases the
-median. Our calls and those of the peer alternate, so that a busy machine slows both. Ours use two threads, like cKDTree
-and the plain sum; numpy's own loops use one thread.
-`--authors` is a checkout of the paper's public code (it needs scipy; torch, which only its non-private median uses,
-is not needed here) and compares whole private releases; `--peers` is a directory of checkouts of other private
-locations (`benches/peers.py` says which). Rows of a peer that is not installed are left out and named.
+Times vary between machines, but their ratios hardly do. Every time is the smallest of several, or for whole releases
+the median. Our calls and the calls of the peer alternate, so that a busy machine slows both. Our calls use two threads,
+like cKDTree and the plain sum. The loops of numpy use one thread. `--authors` is a checkout of the paper's public code,
+for a comparison of whole private releases. It needs scipy, but not torch, which only its non-private median uses.
+`--peers` is a directory of checkouts of other private locations, which `benches/peers.py` lists. Rows of a peer that is
+not installed are left out, and the peer is named.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ THREADS = 2
 
 
 def best(ours: Callable[[], object], peer: Callable[[], object], repeat: int, batch: int = 1) -> tuple[float, float]:
-    """The smallest times; `batch` calls of each are made in a row."""
+    """Return the smallest time of each. `batch` calls of the same kind are made in a row."""
     times: list[list[float]] = [[], []]
     for _ in range(repeat):
         for call, record in zip((ours, peer), times, strict=True):
@@ -90,7 +90,7 @@ def balls(quick: bool) -> None:
         n = n // 4 if quick else n
         points, m = gauss(n, d), 3 * n // 4
         ours = nonprivate.top_count_sums(points, RADII, m)
-        # Distances that equal a radius up to rounding may count or not.
+        # A distance that equals a radius up to rounding may be counted or not.
         assert np.abs(ours - scipy_top_sums(points, m)).max() <= 1e-6 * n * n
         name, call = f"({n}, {d})", partial(nonprivate.top_count_sums, points, RADII, m)
         row(name, "cdist, compare, sort", call, partial(scipy_top_sums, points, m), 3)
@@ -129,8 +129,8 @@ def gradients(quick: bool) -> None:
                 ("numpy's four lines", partial(numpy_gradient, points, theta)),
                 (f"a plain sum, {THREADS} threads", lambda halves=halves: sum(pool.map(np.sum, halves))),
             )
-            # A descent queries gradients one after the other, so each call finds the caches in the state that the call
-            # before left.
+            # A descent queries gradients one after the other, so each call finds the caches as the previous call has
+            # left them.
             repeat, batch = (20, 20) if n * d < 1e6 else (5, 3)
             for name, peer in calls:
                 row(f"({n}, {d})", name, partial(admitted.answer, question), peer, repeat, batch)
@@ -154,7 +154,7 @@ def questions(theta: NDArray[np.float64], radius: float) -> list[_core.Statistic
 
 
 def our_moments(points: Points, theta: NDArray[np.float64], radius: float) -> list[NDArray[np.float64]]:
-    """The same with the package, in natural units, with noise of a few lattice units."""
+    """Return the same matrices from the package, in natural units, with noise of a few lattice units."""
     tape, admitted = _core.Tape.draw(bytes(32)), _core.Points(points)
     asked = questions(theta, radius)
     return [tape.gaussian("bench", admitted.answer(question), 1e-3) / 2.0**32 for question in asked]
@@ -252,7 +252,7 @@ def releases(path: Path, quick: bool) -> None:
             return time.perf_counter() - start, math.inf
         return time.perf_counter() - start, nonprivate.objective(points, theta) / least - 1
 
-    # The time of the authors' code varies by a factor of three with its noise, and far radii take it minutes.
+    # The time of the authors' code varies by a factor of three with its noise, and for large radii it takes minutes.
     rounds = {1e3: 1} if quick else {1e3: 9, 1e10: 3}
     print(
         "\nWhole releases: n = 3000, d = 200, epsilon = 2, delta = 1/n. The excess is F(point)/F(median) - 1. The table"

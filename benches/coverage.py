@@ -1,4 +1,4 @@
-"""How often confidence regions contain the median of the population, over new samples, and how large they are.
+"""Measures how often confidence regions contain the median of the population, over new samples, and how large they are.
 
     python benches/coverage.py                    # every population and size, 1,000 samples each: an hour
     python benches/coverage.py --runs 100
@@ -6,12 +6,12 @@
     python benches/coverage.py --no-middle        # populations with two middles, for which the theory does not hold
     python benches/coverage.py --bootstrap        # radii compared with a bootstrap, which is not private
 
-A radius is compared with that of the oracle: the 95 % quantile of the length of the error under the distribution of
-inference.md with the true H and S of the population, and the noise of the runs. The populations in FRESH were not
-looked at while the constants of the region were chosen. In two dimensions the lattice has a quarter of its records at
-its median: there is no Hessian, the radius is a guess on the safe side, and a note says so. An asterisk marks a
-coverage outside of 93.5 to 99.5 % at the level 95 %, of 78 to 90 % at 80 %, or below 98 % at 99 %, or, from n = 2000
-on, a radius above 1.25 times that of the oracle.
+A radius is compared with the radius of an oracle. This is the 95 % quantile of the length of the error under the
+distribution of inference.md, with the true matrices H and S of the population and the noise of the runs. The
+populations in FRESH were not looked at while the constants of the region were chosen. In two dimensions a quarter of
+the records of `lattice` are at the median. Then there is no Hessian, the radius is a guess that is probably too large,
+and a note says so. An asterisk marks a coverage outside of 93.5 to 99.5 % at the level 95 %, of 78 to 90 % at 80 %, or
+below 98 % at 99 %, or, if n is at least 2000, a radius above 1.25 times the radius of the oracle.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LEVELS = (0.8, 0.95, 0.99)
 
 
 class Population(NamedTuple):
-    """A function that draws records, and what the symmetry of the population says about its median.
+    """A function that draws records, and the place of the population's median, which follows from symmetry.
 
     The median is the origin, a multiple of (1, ..., 1), or a point of the first axis.
     """
@@ -191,7 +191,7 @@ def row(name: str, population: Population, n: int, d: int, runs: int) -> str:
 
 
 def coverage(covered: list[list[bool]]) -> list[str]:
-    """The coverage in percent at each level, marked if it is out of bounds."""
+    """Return the coverage in percent at each level, with an asterisk if it is out of bounds."""
     bounds = ((0.78, 0.9), (0.935, 0.995), (0.98, 1.0))
     shares = np.mean(covered, axis=0)
     return [
@@ -210,7 +210,9 @@ HEAD = (
 
 
 def bootstrap(runs: int) -> None:
-    """Median radii at 95 %: ours, and the quantile of the lengths of 200 resampled medians, which is not private."""
+    """Print the median radius at 95 % of our regions, and of a bootstrap: the quantile of the distances of 200
+    resampled medians, which is not private.
+    """
     print("\n## Beside a bootstrap, which is not private: median radius of 95 %\n")
     print("| population | n | d | ours | bootstrap | ratio |\n|---|---|---|---|---|---|")
     for n, d in ((500, 2), (2000, 2), (20_000, 5)):
@@ -236,7 +238,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000, help="samples of every row")
     parser.add_argument("--sizes", nargs="*", help="such as 2000x2")
     parser.add_argument("--no-middle", action="store_true", help="only populations with two middles")
-    parser.add_argument("--bootstrap", action="store_true", help="only radii beside those of a bootstrap")
+    parser.add_argument("--bootstrap", action="store_true", help="only the comparison of radii with a bootstrap")
     options = parser.parse_args()
     # One release has regions at three levels, computed from the same draws.
     setattr(regions_of, "error_of", functools.lru_cache(maxsize=1)(error_of))  # noqa: B010 - for mypy.

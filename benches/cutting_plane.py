@@ -1,11 +1,12 @@
-"""Measures `method="loc_cutting_plane"`: the tau and the time of its center, its accuracy, and its speed.
+"""Measures the method "loc_cutting_plane": how much volume a cut through its center removes (tau), the time of a cut,
+the accuracy, and the speed.
 
     python benches/cutting_plane.py [tau] [accuracy] [large] [--runs 20] [--dimensions 2 5 10 20 50]
 
 `tau`: the fraction of the volume that a cut removes, measured by random walks through the set and compared with the
 claim, and the time per cut. `accuracy`: excess F(point)/F(median) - 1 on the paper's kind of data, n = 100,000, epsilon
-1, delta 1e-6, R = 10^4, compared with `loc_dpgd`. `large`: time and excess at n = 10^6, d = 10, and the number of
-passes of both. By default all of them run.
+1, delta 1e-6, R = 10^4, compared with `loc_dpgd`. `large`: time, excess and number of passes of both methods at n =
+10^6, d = 10. By default all three parts run.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ WALKERS = 400
 
 
 class Walk:
-    """Uniform walkers in the unit ball cut by half-spaces, moved by hit-and-run in directions drawn like the set."""
+    """Uniform walkers in the unit ball cut by half-spaces. Hit-and-run moves them, in directions whose distribution has
+    the shape of the set.
+    """
 
     def __init__(self, d: int, rng: np.random.Generator) -> None:
         self.rng = rng
@@ -36,8 +39,10 @@ class Walk:
         self.walkers *= (rng.random(WALKERS) ** (1.0 / d) / np.linalg.norm(self.walkers, axis=1))[:, None]
 
     def cut(self, normal: NDArray[np.float64], offset: float) -> float:
-        """The fraction of the walkers that a cut removes; the others multiply and move on."""
-        # Half of the walkers measure, because the adversary has learned from the other half.
+        """Cut the set, and return the fraction of the walkers that the cut removes. The others are duplicated and move
+        on.
+        """
+        # Only half of the walkers are counted, because the adversary has learned from the other half.
         removed = float(np.mean(self.walkers[1::2] @ normal > offset))
         inside = self.walkers[self.walkers @ normal <= offset]
         self.normals, self.offsets = np.vstack([self.normals, normal]), np.append(self.offsets, offset)
@@ -61,7 +66,9 @@ class Walk:
         self.walkers = self.walkers + (low + (high - low) * self.rng.random(WALKERS))[:, None] * directions
 
     def keeping_most(self, center: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The direction of an adversary: seen from the center, away from the place of half of the walkers."""
+        """Return the direction of an adversary: seen from the center, it points away from the mean of half of the
+        walkers.
+        """
         covariance = np.cov(self.walkers[::2], rowvar=False).reshape(len(center), len(center))
         ridge = 1e-9 * np.trace(covariance) * np.eye(len(center))
         return np.linalg.solve(covariance + ridge, center - self.walkers[::2].mean(axis=0))
@@ -123,7 +130,7 @@ def paper_like(n: int, d: int) -> Points:
 
 
 def excess(points: Points, median: NDArray[np.float64], point: NDArray[np.float64]) -> float:
-    """The excess, computed without the cancellation of two large sums."""
+    """Return the excess, computed without the cancellation of two large sums."""
     here, there = point - points, median - points
     sums = np.linalg.norm(here, axis=1) + np.linalg.norm(there, axis=1)
     return float(np.sum((here + there) @ (point - median) / sums)) / nonprivate.objective(points, median)

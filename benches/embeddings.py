@@ -1,11 +1,13 @@
-"""The accuracy of the default method on embeddings: many dimensions, clusters, a decaying spectrum, junk.
+"""Measures the accuracy of the default method on records like embeddings, with many dimensions, clusters, a decaying
+spectrum and junk.
 
     python benches/embeddings.py             # (20000, 256) and (100000, 768), all kinds of records
     python benches/embeddings.py --quick     # (20000, 256) only, a tenth of the runs
     python benches/embeddings.py --shapes 20000x256 --kinds unit junk
 
-The columns are those of `benches/gauntlet.py`: M is the mean excess divided by that of a single gradient with the whole
-budget. The records are in single precision, as models return them. An instance of (100000, 768) takes 300 MB.
+The columns are as in `benches/gauntlet.py`. M is the mean excess divided by the mean excess after one exact Newton step
+from a single gradient with the whole budget. The records are in single precision, as models return them. An instance of
+(100000, 768) takes 300 MB.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ Singles = NDArray[np.float32]
 _TOPICS, _OF_TOPIC = 30, 0.4
 # The standard deviation of a coordinate falls with this power of its index.
 _DECAY = 0.6
-# The length of the mean of all records relative to the rest: embeddings lie in a cone.
+# The length of the mean of all records relative to the rest, because embeddings lie in a cone.
 _CONE = 0.5
 
 
 def embeddings(rng: np.random.Generator, n: int, d: int, kind: str = "junk") -> Singles:
-    """Records of one kind, each kind with the properties of those before it.
+    """Return records of one kind. Each kind has the properties of the kinds before it.
 
     "spectrum": normal, with standard deviations that decay; "clusters": around topics of unequal frequency, in a cone;
-    "unit": scaled to unit length; "junk": 2.5 % are one and the same vector (empty texts), and 2.5 % are noise that is
-    ten times as long.
+    "unit": scaled to unit length; "junk": 2.5 % of the records are one and the same vector (empty texts), and 2.5 % are
+    noise that is ten times as long as a record.
     """
     spectrum = (1.0 + np.arange(d)) ** -_DECAY
     spectrum /= np.linalg.norm(spectrum)
@@ -61,7 +63,7 @@ KINDS = ("spectrum", "clusters", "unit", "junk")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one shape, a tenth of the runs")
-    parser.add_argument("--runs", type=int, default=40, help="runs of every row; of large shapes a quarter of them")
+    parser.add_argument("--runs", type=int, default=40, help="runs of every row; large shapes have a quarter of them")
     parser.add_argument("--shapes", nargs="+", metavar="NxD", default=["20000x256", "100000x768"])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     options = parser.parse_args()

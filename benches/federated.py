@@ -1,25 +1,25 @@
-"""Federated training under privacy and attack, with Flower's strategies and messages and real digits.
+"""Trains models federatedly under privacy and attack, with Flower's strategies and messages and real digits.
 
     python benches/federated.py                 # all parts, as Markdown: docs/tables/federated.md
     python benches/federated.py mlp budgets     # parts: logistic, mlp, many, cnn, budgets, cost
     python benches/federated.py mlp --seeds 3   # means over three seeds, with the smallest and the largest value
-    python benches/federated.py --keep FOLDER   # keeps finished runs, and goes on after them if it is interrupted
+    python benches/federated.py --keep FOLDER # keeps finished runs, so that an interrupted bench can go on after them
     python benches/federated.py --quick         # two rounds of everything: a check that it runs, not a measurement
 
 Part `many` is the MLP with twice as many clients. Part `mlp` draws the accuracy over the rounds into federated.png.
 
-The clients have ten of scikit-learn's handwritten digits each, of five classes, and 360 digits are held back as a test
-set. In every round each client sends the model moved by the gradient of its examples. A rule receives these models and
-returns the next one. Accuracies are means over the last three rounds, and over the seeds. A seed fixes the first model,
-the clients' examples and the noise.
+Each client has ten of scikit-learn's handwritten digits, of five classes. 360 digits are held back as a test set. In
+every round each client sends the model moved by the gradient of its examples. An aggregation rule receives these models
+and returns the next model. Accuracies are means over the last three rounds, and over the seeds. A seed fixes the first
+model, the clients' examples and the noise.
 
 FedAvg, FedMedian, Krum and the private rules of this package are Flower strategies, which aggregate Flower messages.
 Krum is told the number of hostile clients. FedMedian and Krum see 200 clients, because they take long. DP-FedAvg is the
-mean of clipped updates with Gaussian noise, written here because steps that shrink from round to round, which help it,
-are not in Flower. All private rules spend the same rho in every round, and all rounds together cost epsilon at delta =
-1e-5, for neighbors of which one has one client more. The private step and the private median have the defaults of
-`dpmedian.flower.PrivateGeometricMedian`. DP-FedAvg knows the number of clients, and has five clipping norms to choose
-from; the choice looks at the test set, which favors DP-FedAvg.
+mean of clipped updates with Gaussian noise. It is written here because it is better with steps that shrink from round
+to round, which Flower does not have. All private rules spend the same rho in every round. All rounds together cost
+epsilon at delta = 1e-5, under the relation in which one neighbor has one client more than the other. The private step
+and the private median have the defaults of `dpmedian.flower.PrivateGeometricMedian`. DP-FedAvg knows the number of
+clients, and the best of five clipping norms is chosen by the accuracy on the test set. Both favor DP-FedAvg.
 
 A fifth of the clients is hostile. They know all honest updates and send:
 
@@ -55,7 +55,7 @@ Matrix = NDArray[np.float32]
 Labels = NDArray[np.int64]
 
 EXAMPLES, CLASSES, HOSTILE, DELTA = 10, 5, 0.2, 1e-5
-# The clipping norms that DP-FedAvg may choose from; the length of a typical update is between them.
+# The clipping norms for DP-FedAvg. The length of a typical update is between the smallest and the largest of them.
 NORMS = (0.1, 0.3, 1.0, 3.0, 10.0)
 ATTACKS = (
     "none",
@@ -82,7 +82,9 @@ class Model(NamedTuple):
         return sum(int(np.prod(shape)) for shape in self.shapes)
 
     def start(self, rng: np.random.Generator) -> Vector:
-        """Normal weights with a variance of two over the number of inputs; biases, and a single layer, of zeros."""
+        """Return normal weights with a variance of two divided by the number of inputs. Biases are zero, and so is a
+        single layer.
+        """
         if len(self.shapes) == 2:
             return np.zeros(self.d, dtype=np.float32)
         parts = [
@@ -92,7 +94,9 @@ class Model(NamedTuple):
         return np.concatenate([part.ravel() for part in parts]).astype(np.float32)
 
     def layers(self, flat: Matrix) -> list[Matrix]:
-        """The layers of one model, or of as many models as a matrix has rows, without a copy."""
+        """Return the layers of one model, or of several models if `flat` is a matrix with one model in each row,
+        without a copy.
+        """
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1]
         parts = np.split(flat, ends, axis=-1)
         return [part.reshape(flat.shape[:-1] + shape) for part, shape in zip(parts, self.shapes, strict=True)]
@@ -132,7 +136,9 @@ def _dense_backward(layers: list[Matrix], seen: list[Matrix], error: Matrix, mad
 
 
 def _back(error: Matrix, weight: Matrix, seen: Matrix) -> Matrix:
-    """The error of each client's examples before a layer with this weight, whose inputs were rectified."""
+    """Propagate the error of each client's examples back through a layer with this weight, whose inputs were
+    rectified.
+    """
     before = (error.reshape(-1, error.shape[-1]) @ weight.T).reshape(*error.shape[:-1], -1)
     before *= seen.reshape(before.shape) > 0.0
     return before
@@ -149,7 +155,8 @@ def _written(inputs: Matrix, error: Matrix, made: list[Matrix]) -> None:
 LOGISTIC = Model(((64, 10), (10,)), _dense_forward, _dense_backward)
 MLP = Model(((64, 256), (256,), (256, 64), (64,), (64, 10), (10,)), _dense_forward, _dense_backward)
 
-# Two convolutions of 3 x 3, the second with a stride of two, as products with patches; then two dense layers.
+# The network has two convolutions of 3 x 3, the second with a stride of two, computed as products with patches, and
+# then two dense layers.
 CHANNELS = (16, 32)
 
 
@@ -194,7 +201,7 @@ Rule = Callable[[Vector, Matrix, int], Vector]
 
 
 class Setting(NamedTuple):
-    """What is the same for all rules."""
+    """The conditions of training, which are the same for all rules."""
 
     model: Model
     clients: int = 1000
@@ -212,7 +219,9 @@ class Setting(NamedTuple):
 
 
 def clipped_mean(norm: float, setting: Setting, seed: int) -> Rule:
-    """DP-FedAvg: the mean of updates clipped to a norm, with Gaussian noise; its steps shrink evenly."""
+    """Return the rule DP-FedAvg: the mean of updates clipped to a norm, with Gaussian noise. Its steps shrink
+    evenly.
+    """
     deviation = norm / np.sqrt(2.0 * setting.rho)
 
     def rule(flat: Vector, sent: Matrix, number: int) -> Vector:
@@ -277,7 +286,7 @@ STEP = partial(flower, partial(private, "step"))
 CLIPPED = {f"DP-FedAvg, norm {norm:g}": partial(clipped_mean, norm) for norm in NORMS}
 PRIVATE = {"private step": STEP, "private median": partial(flower, partial(private, "median")), **CLIPPED}
 FEDAVG = {"FedAvg, not private": partial(flower, partial(public, "FedAvg"))}
-# They sort every coordinate and compare all pairs of updates, so they see fewer clients.
+# FedMedian sorts every coordinate, and Krum compares all pairs of updates, so they see fewer clients.
 FEW = 200
 SLOW = {
     f"{name} of {FEW} clients, not private": partial(flower, partial(public, name)) for name in ("FedMedian", "Krum")
@@ -304,7 +313,7 @@ def owned(clients: int, rng: np.random.Generator) -> tuple[Matrix, Labels]:
 
 
 def attack(name: str, updates: Matrix, hostile: int) -> None:
-    """Replace the updates of the first clients; with "labels" they are hostile already."""
+    """Replace the updates of the first clients by hostile updates. For "labels", their updates are already hostile."""
     honest = updates[hostile:]
     if name == "flip x 10":
         updates[:hostile] *= -10.0
@@ -323,12 +332,13 @@ def room(clients: int, d: int) -> Matrix:
     return np.empty((clients, d), dtype=np.float32)
 
 
-# Where finished runs are kept, if they are. The name of a run does not tell which version of the package it had.
+# The folder in which finished runs are kept, if there is one. The name of a run does not contain the version of the
+# package.
 KEPT: list[Path] = []
 
 
 def run(setting: Setting, title: str, make: Callable[[Setting, int], Rule], name: str, seed: int) -> list[float]:
-    """The accuracies after every round, computed or kept."""
+    """Return the accuracies after every round, computed or read from a finished run."""
     told = f"{setting.model.d}-{setting.clients}-{setting.epsilon:g}-{setting.rounds}-{title}-{name}-{seed}.json"
     for file in (folder / told.replace(" ", "_") for folder in KEPT):
         if not file.exists():
@@ -371,7 +381,9 @@ def measured(setting: Setting, rules: Mapping[str, Any], attacks: Sequence[str],
             start = time.process_time()
             try:
                 runs = [run(its, title, make, name, seed) for seed in range(1, seeds + 1)]
-            except ValueError as refused:  # The private median of a model that is too large, before anything is spent.
+            except (
+                ValueError
+            ) as refused:  # The private median refuses a model that is too large, before anything is spent.
                 if "too few for the median" not in str(refused):
                     raise
                 break
@@ -479,7 +491,7 @@ def costs(quick: bool) -> None:
     print("Processor time of one thread, the least of five runs, beside the plain sum of the same updates in single")
     print("precision. The memory of a step is the peak beyond that of the updates.\n")
     header(["parameters", "clients", "plain sum, s", "step, s", "of which release, s", "ratio", "bytes a parameter"], 2)
-    # Freed arrays go back to the system, so that the memory of the step is not that of an array before it.
+    # Freed memory is returned to the system, so that memory of earlier arrays does not count as memory of the step.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     for d, clients in ((10_000, 20),) if quick else ((1_000_000, 1000), (10_000_000, 200)):
         subprocess.run([sys.executable, __file__, "--of", str(d), str(clients)], check=True, env=environment)
@@ -508,7 +520,7 @@ def cost(d: int, clients: int) -> None:
 
     dpmedian.robust_step(np.ones((2, 10)), rho=0.5, n=2, seed=1)  # load what is loaded once
     with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-        file.write("5")  # The peak is counted from here on.
+        file.write("5")  # This resets the peak.
     floor = _resident("VmRSS")
     step(clients)
     peak = _resident("VmHWM") - floor
@@ -531,7 +543,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep finished runs there; empty it after changes")
-    parser.add_argument("--quick", action="store_true", help="two rounds, one seed and two attacks")
+    parser.add_argument(
+        "--quick", action="store_true", help="two rounds, one seed and two attacks: a check that it runs"
+    )
     parser.add_argument("--of", nargs=2, type=int, metavar=("D", "CLIENTS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not set(options.parts) <= set(parts):

@@ -1,12 +1,12 @@
-"""The accuracy of the default method without any knowledge of the data: excess = F(point)/F(median) - 1.
+"""Measures the accuracy of the default method without any knowledge of the data, as excess = F(point)/F(median) - 1.
 
     python benches/gauntlet.py            # every table: paper, gauntlet, small samples
     python benches/gauntlet.py --quick    # a tenth of the runs
     python benches/gauntlet.py --peers    # also private coordinate medians, and methods that need a radius
     python benches/gauntlet.py --peers DIRECTORY   # and other private locations whose checkouts are in this directory
-    python benches/gauntlet.py --long     # no silent garbage: thousands of small runs, hours
-    python benches/gauntlet.py --long --minutes 30   # as many rows of it as 30 minutes allow
-    python benches/gauntlet.py --edges    # few records, and many equal ones: fresh data in every run
+    python benches/gauntlet.py --long # useless points without a note: thousands of small runs, hours
+    python benches/gauntlet.py --long --minutes 30 # the first rows of this table, for 30 minutes
+    python benches/gauntlet.py --edges # few records, or many equal records, with new data in every run
     python benches/gauntlet.py --confirm  # the gauntlet on other sets, which were not used to choose any constant
     python benches/gauntlet.py --dimensions 5 --sets three halves --no-inference   # some rows of the gauntlet only
     python benches/gauntlet.py --large    # 10^5 and 10^6 records, with passes and the cost before the last gradient
@@ -14,9 +14,9 @@
     python benches/gauntlet.py --region   # M with and without the stages of a confidence region
     python benches/gauntlet.py --neighbours add_remove    # the same rho if records are added or removed, n unknown
 
-Constants were chosen on the sets of the gauntlet; the sets of `--confirm` and the digits are kept for confirmation.
-Predictions are relative to F of the core, which is n times the median distance from the median: about F(median) for a
-cloud, and less if far records dominate F(median).
+Constants were chosen on the sets of the gauntlet. The sets of `--confirm` and the digits were not used for any choice.
+Predictions are relative to F of the core, which is n times the median of the distances from the median. For a cloud
+this is about F(median), and it is less if far records dominate F(median).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ Others = dict[str, Release]
 
 
 def paper(rng: np.random.Generator, n: int, d: int) -> Points:
-    """Nine tenths N(mu, 0.1^2 I) with mu uniform on the sphere of radius 50; one tenth uniform in a ball of
-    radius 100.
+    """Nine tenths of the records are N(mu, 0.1^2 I) with mu uniform on the sphere of radius 50. One tenth is uniform in
+    a ball of radius 100.
     """
     inliers = 9 * n // 10
     mu = rng.normal(size=d)
@@ -62,14 +62,14 @@ def paper(rng: np.random.Generator, n: int, d: int) -> Points:
 
 
 def two(rng: np.random.Generator, n: int, d: int) -> Points:
-    """Two clusters, 60 : 40, 10^4 apart."""
+    """Two clusters with 60 % and 40 % of the records, at a distance of 10^4."""
     points = rng.normal(size=(n, d))
     points[6 * n // 10 :, 0] += 1e4
     return points
 
 
 def three(rng: np.random.Generator, n: int, d: int) -> Points:
-    """Three clusters, 45 : 30 : 25, 100 apart."""
+    """Three clusters with 45, 30 and 25 % of the records, at distances of 100."""
     points = rng.normal(size=(n, d))
     points[45 * n // 100 : 75 * n // 100, 0] += 100.0
     points[75 * n // 100 :, -1] -= 100.0
@@ -129,8 +129,8 @@ def shifted(distance: float) -> Generator:
     return lambda rng, n, d: distance + rng.normal(size=(n, d))
 
 
-# Data on which an earlier version failed without need, or might fail, for the long table. Far data may fail with an
-# error.
+# Data for the long table, on which an earlier version failed without need, or on which a run might fail. On far data a
+# run may fail with an error.
 HARD: dict[str, Generator] = {
     "zero-inflated": lambda rng, n, d: rng.exponential(size=(n, d)) * (rng.random((n, d)) < 0.02),
     "duplicates": coincident(0.7, 0.0),
@@ -156,7 +156,7 @@ def helix(rng: np.random.Generator, n: int, d: int) -> Points:
 
 
 def axes(rng: np.random.Generator, n: int, d: int) -> Points:
-    """Every record differs from a point in one coordinate only, some of them by far."""
+    """Every record differs from a fixed point in one coordinate only, and some records by a large amount."""
     points = np.full((n, d), 2.0)
     points[np.arange(n), rng.integers(d, size=n)] += rng.standard_t(1.5, size=n)
     return points
@@ -183,7 +183,7 @@ MORE_DIMENSIONS = (*DIMENSIONS, 200)
 
 
 class Edge(NamedTuple):
-    """Data at the edge of what the method can do, and the requirements for it."""
+    """Data that are hard for the method, and the requirement for the result."""
 
     generate: Generator
     n: int
@@ -192,7 +192,7 @@ class Edge(NamedTuple):
 
 
 def two_values(rng: np.random.Generator, n: int, d: int) -> Points:
-    """58 % of the records are one point, the others another one."""
+    """58 % of the records are one point, and the others are another point."""
     return np.where(np.arange(n)[:, None] < 0.58 * n, 7.25, np.zeros((n, d)))
 
 
@@ -222,7 +222,7 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Runs:
-    """Many releases of one data set. `core` is n times the median distance to the median, divided by F(median).
+    """Many releases of one data set. `core` is n times the median of the distances to the median, divided by F(median).
 
     `limit` is the mean excess of one exact Newton step from a gradient with the whole budget; None at a nonsmooth
     point.
@@ -237,7 +237,7 @@ class Runs:
     limit: float | None
 
     def row(self, name: str, limit: float | None) -> str:
-        """One line of a table; the interval is a bootstrap interval for the median."""
+        """Return one line of a table. The interval is a bootstrap interval for the median."""
         total = len(self.excess) + self.failed
         if not len(self.excess):
             return f"| {name} | {total} | {self.failed} | | | | | | | | |"
@@ -253,7 +253,7 @@ class Runs:
         )
 
     def over_limit(self) -> str:
-        """M, the mean excess over the limit, with its standard error."""
+        """Return M, the mean excess divided by the limit, with its standard error."""
         if self.limit is None:
             return ""
         ratios = self.excess / self.limit
@@ -261,8 +261,8 @@ class Runs:
 
 
 def predictions(plan: dpmedian.Plan, excess: Points, core: float | Points) -> str:
-    """Predicted divided by measured median excess, relative to F and to F of the core; the bound divided by the 90 %
-    quantile.
+    """Return the predicted divided by the measured median excess, relative to F and to F of the core, and the bound
+    divided by the 90 % quantile.
     """
     typical, most = plan.prediction.excess, plan.prediction.excess_if_many_coincide
     of_all, of_core, high = np.median(excess), np.median(excess / np.maximum(core, 1e-300)), np.quantile(excess, 0.9)
@@ -315,7 +315,9 @@ def attempt(plan: dpmedian.Plan, source: ArraySource, seed: int) -> MethodResult
 
 
 def measure(points: Points, runs: int, **arguments: object) -> Runs:
-    """Releases of the same points with different noise. If their number is private, there is no guess of it."""
+    """Return releases of the same points with different noise. If the number of records is private, no guess of it is
+    given.
+    """
     n, d = points.shape
     known = None if arguments.get("neighbours") == "add_remove" else n
     plan = dpmedian.plan(known, d, **arguments)  # type: ignore[arg-type]
@@ -359,8 +361,8 @@ def gauntlet_table(
             print(f"\nThe mean of M over the {len(smooth)} smooth sets ({', '.join(SMOOTH)}): {np.mean(smooth):.2f}.")
 
 
-# Sets with one middle and a smooth density there: the last gradients decide, and their noise is half as large under
-# add/remove. On other sets counts decide, whose noise is not smaller.
+# Sets with one middle and a smooth density there. On these sets the last gradients decide the accuracy, and their noise
+# is half as large under add/remove. On other sets counts decide, whose noise is not smaller.
 SMOOTH = ("gauss", "t2", "cauchy", "aniso", "lognormal", "laplace", "pareto")
 HEAD_OF_RATIOS = (
     "| data | runs | failed, replace | failed | median excess, replace | median excess | ratio [95 %] | covered |\n"
@@ -369,7 +371,9 @@ HEAD_OF_RATIOS = (
 
 
 def neighbours_table(runs: int) -> None:
-    """The excess under add/remove divided by that under replacement, at one rho, without a guess of n."""
+    """Print the excess under add/remove divided by the excess under replacement, at the same rho, without a guess of
+    n.
+    """
     for d in (5, 50):
         print(f"\n## Added or removed against replaced: n = 5000, d = {d}, rho = 0.028\n\n{HEAD_OF_RATIOS}")
         highest, most = 0.0, 0.0
@@ -391,7 +395,9 @@ def neighbours_table(runs: int) -> None:
 
 
 def inference_table(runs: int) -> None:
-    """The effect of a confidence region on the point: M, and the median excess, with and without its stages."""
+    """Print the effect of a confidence region on the point: M and the median excess, with and without the stages for
+    the region.
+    """
     for n, d in ((1000, 5), (5000, 5), (5000, 50), (100_000, 10)):
         print(f"\n## With a confidence region against without: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
         print("| data | runs | failed, with | failed, without | M, with | M, without | ratio of medians [95 %] |")
@@ -414,7 +420,7 @@ def inference_table(runs: int) -> None:
 
 
 def ratio_of(one: Runs, other: Runs) -> tuple[float, float, float]:
-    """The ratio of two median excesses, with an interval by bootstrap; 1 if both are exact."""
+    """Return the ratio of two median excesses with a bootstrap interval, or 1 if both are zero up to rounding."""
     rng = np.random.default_rng(0)
     # An excess below the precision of F has no meaning.
     medians = [
@@ -427,7 +433,9 @@ def ratio_of(one: Runs, other: Runs) -> tuple[float, float, float]:
 
 
 def print_peers(points: Points, radius: float, epsilon: float, delta: float, others: Others) -> None:
-    """Coordinate medians, which need nothing, and methods that need a radius and get one that contains all records."""
+    """Print coordinate medians, which need no radius, and methods that need a radius and get a radius that contains all
+    records.
+    """
     print(coordinate_medians(points, 3, epsilon, delta), flush=True)
     for method in ("dpgd", "loc_dpgd"):
         resolution = None if method == "dpgd" else 1e-6 * radius
@@ -435,7 +443,7 @@ def print_peers(points: Points, radius: float, epsilon: float, delta: float, oth
         print(made.row(f"... {method}, radius {radius:.0e}", None), flush=True)
     rho = dpmedian.plan(*points.shape, epsilon=epsilon, delta=delta).cost.rho
     yardstick = Yardstick(points)
-    # The exact scale of the data, which nobody would know: peers that need a scale get the best possible one.
+    # Peers that need a scale get the exact scale of the data, which nobody knows in practice.
     distance = np.linalg.norm(points - yardstick.median, axis=1)
     told = Told(rho, radius, float(np.median(distance)) / math.sqrt(points.shape[1]) or 1.0, delta)
     for name, release in others.items():
@@ -447,7 +455,9 @@ def print_peers(points: Points, radius: float, epsilon: float, delta: float, oth
 
 
 def coordinate_medians(points: Points, runs: int, epsilon: float, delta: float) -> str:
-    """What the center's search finds with the whole budget, and how far from the geometric median that is."""
+    """Return a line about the search for the center with the whole budget, which finds the coordinate medians, and
+    about its excess.
+    """
     n, d = points.shape
     parameters = PublicParameters.of(n, d, epsilon=epsilon, delta=delta)
 
@@ -493,7 +503,7 @@ LARGE_SETS = ("gauss", "t2", "cauchy", "lognormal", "two", "three", "halves", "a
 
 
 def large_table(runs: int, sets: Sequence[str], sizes: Sequence[tuple[int, int]], seed: int) -> None:
-    """Many records: the queries of a run about all of them, and its cost before the last gradient."""
+    """Print results for many records: the passes of a run over all records, and its cost before the last gradient."""
     for n, d in sizes:
         print(f"\n## Many records: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
         print(
@@ -525,14 +535,15 @@ def large_row(name: str, points: Points, runs: int, first: int) -> str:
     before = [counts.before_last for counts in counted]
     share = f"{np.mean(covered):.0%} of {len(covered)}" if covered else ""
     return (
-        f"| {name} | {runs} | {made.failed} | {np.median(excess):.2e} | {made.over_limit()} | "
-        f"{np.mean(passes):.1f}, {max(passes)} | {np.mean(samples):.0f} | {np.mean(before):.1%}, {max(before):.1%} | "
-        f"{share} |"
+        f"| {name} | {runs} | {made.failed} | {np.median(excess):.2e} | {made.over_limit()} | {np.mean(passes):.1f}, "
+        f"{max(passes)} | {np.mean(samples):.0f} | {np.mean(before):.1%}, {max(before):.1%} | {share} |"
     )
 
 
 def edges_table(runs: int, seed: int) -> None:
-    """New data in every run: `lost` counts failures and excesses above 1; `note` counts results with any note."""
+    """Print results with new data in every run. `lost` counts failures and excesses above 1; `noted` counts results
+    with any note.
+    """
     print("\n## Edges: epsilon = 1, delta = 1e-6, fresh data in every run\n")
     print("| data | n | d | runs | lost | median excess | covered | covered or noted | goal |")
     print("|---" * 9 + "|")
@@ -557,7 +568,9 @@ def edges_table(runs: int, seed: int) -> None:
 
 
 def upper_bound(events: int, runs: int, alpha: float = 0.05) -> float:
-    """The one-sided Clopper-Pearson bound: the rate for which so few events have probability alpha."""
+    """Return the one-sided Clopper-Pearson bound: the rate at which at most this number of events has probability
+    alpha.
+    """
     if events == runs:
         return 1.0
     low, high = events / runs, 1.0
@@ -573,14 +586,16 @@ def upper_bound(events: int, runs: int, alpha: float = 0.05) -> float:
 
 
 class Judged(NamedTuple):
-    """Whether a release has an excess above 1, and whether a note says that the records may be elsewhere."""
+    """Whether a release has an excess above 1 (`bad`), and whether a note says that the records may be elsewhere
+    (`doubted`).
+    """
 
     bad: bool
     doubted: bool
 
 
 def judged(plan: dpmedian.Plan, generate: Generator, run: int) -> Judged | None:
-    """A release of new data; None if it failed."""
+    """Judge a release of new data. The result is None if the release failed."""
     n, d = plan.n, plan.d
     points = generate(np.random.default_rng([n, d, run]), n, d)
     outcome = attempt(plan, ArraySource.of(points, plan.parameters), run)
@@ -594,7 +609,7 @@ def judged(plan: dpmedian.Plan, generate: Generator, run: int) -> Judged | None:
 
 
 def garbage(plan: dpmedian.Plan, generate: Generator, run: int) -> bool | None:
-    """Whether a release of new data has an excess above 1; None if it failed."""
+    """Return whether a release of new data has an excess above 1, or None if the release failed."""
     made = judged(plan, generate, run)
     return None if made is None else made.bad
 
@@ -605,7 +620,9 @@ def long_plans(n: int) -> list[dpmedian.Plan]:
 
 
 def long_row(n: int, name: str, runs: int) -> str:
-    """The runs are divided evenly among the dimensions whose plans are not refused."""
+    """Return one row of the long table. The runs are divided evenly among the dimensions whose plans are not
+    refused.
+    """
     dpmedian.set_threads(1)
     plans = [plan for plan in long_plans(n) if plan.prediction.failure <= 0.5]
     seen = [judged(plans[run % len(plans)], (SETS | HARD)[name], run) for run in range(runs)]
@@ -617,11 +634,12 @@ def long_row(n: int, name: str, runs: int) -> str:
 
 
 def long_table(runs: int, minutes: float) -> None:
-    """Every set at every n, with a process for each. Refused plans spend and return nothing.
+    """Print a row for every set and every n, each computed in a process of its own. Refused plans spend and return
+    nothing.
 
-    A useless point is silent if the release lacks the note that the records may be together far away from the point.
-    With few records good points have this note, too, so the table has the numbers of all points with the note and of
-    all useless ones.
+    A useless point is silent if the release lacks the note that the records may be together far away from the point. If
+    there are few records, good points have this note, too. So the table shows the number of all points with the note,
+    and the number of all useless points.
     """
     print("\n## No silent garbage: epsilon = 1, delta = 1e-6\n")
     columns = "data | n | d | runs | failed | predicted | doubted | excess above 1 | not doubted | upper bound (95 %)"
@@ -637,7 +655,8 @@ def long_table(runs: int, minutes: float) -> None:
                     f"| all | {n} | {plan.d} | refused | | {plan.prediction.failure:.2g} of one | | | | |", flush=True
                 )
             names = list(SETS | HARD) if len(refused) < len(plans) else []
-            # Few records are fast, and a useless point without the note is rare, but not as rare as with many records.
+            # Runs with few records are fast. For them, a useless point without the note is rare, but not as rare as
+            # with many records.
             each = 3 * runs if n <= 100 else runs
             for row in pool.map(long_row, [n] * len(names), names, [each] * len(names)):
                 print(row, flush=True)
@@ -656,24 +675,28 @@ def main() -> None:
         nargs="?",
         const="",
         metavar="DIRECTORY",
-        help="coordinate medians and methods that need a radius beside it; with a directory of checkouts, others too",
+        help="also coordinate medians and methods that need a radius; with a directory of checkouts, other private "
+        "locations, too",
     )
-    parser.add_argument("--long", action="store_true", help="only the long table: no silent garbage")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="of the long table: no rows after these")
-    parser.add_argument("--edges", action="store_true", help="only data at the edge of what the method can do")
+    parser.add_argument("--long", action="store_true", help="only the long table: useless points without a note")
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the large tables and of the edges: other data and noise"
+        "--minutes", type=float, default=math.inf, help="stop the long table after this number of minutes"
     )
+    parser.add_argument("--edges", action="store_true", help="only data that are hard for the method")
+    parser.add_argument("--seed", type=int, default=0, help="with --large or --edges: other data and noise")
     parser.add_argument(
         "--no-inference", dest="inference", action="store_false", help="no budget for confidence regions"
     )
-    parser.add_argument("--region", action="store_true", help="only what a confidence region costs the point")
+    parser.add_argument("--region", action="store_true", help="only the effect of a confidence region on the point")
     parser.add_argument("--confirm", action="store_true", help="only the gauntlet on sets kept for confirmation")
     parser.add_argument("--large", action="store_true", help="only the tables of 10^5 and 10^6 records")
     parser.add_argument(
-        "--neighbours", choices=("replace", "add_remove"), default="replace", help="add_remove: compared at equal rho"
+        "--neighbours",
+        choices=("replace", "add_remove"),
+        default="replace",
+        help="add_remove: compare with replacement at equal rho",
     )
-    parser.add_argument("--sets", nargs="+", choices=SETS, help="of the large tables, or of the gauntlet and no other")
+    parser.add_argument("--sets", nargs="+", choices=SETS, help="only these sets, in the gauntlet or with --large")
     parser.add_argument(
         "--dimensions", nargs="+", type=int, choices=MORE_DIMENSIONS, default=DIMENSIONS, help="of the gauntlet"
     )

@@ -1,9 +1,9 @@
-"""Many groups under one budget: the time that they take, and which of them are found if nobody has listed them.
+"""Measures many groups under one budget: their time, and which of them are shown if their keys are not listed.
 
-`python benches/groups.py [groups] [records]` measures the time of many small groups, by default 10,000 of 1,000.
-`python benches/groups.py --unlisted` releases groups of 20 to 2,000 people without a list of their keys, for one to
-twelve groups per person. It prints how many groups are shown, the number that is predicted from the sizes, and how many
-of the shown groups have a point. There are also groups with a single person, none of which should be shown.
+`python benches/groups.py [groups] [records]` measures the time of many small groups, by default 10,000 groups of 1,000
+records. `python benches/groups.py --unlisted` releases groups of 20 to 2,000 people without a list of their keys, for
+one to twelve groups per person. It prints how many groups are shown, the number that the sizes predict, and how many of
+the shown groups have a point. There are also groups with a single person. None of these groups should be shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 import dpmedian
 
-# Sizes of the groups that are not listed, evenly spaced in their logarithms, and as many groups of one person.
+# The sizes of the groups that are not listed are evenly spaced on a logarithmic scale. There are as many groups of one
+# person.
 _UNLISTED, _SMALLEST, _LARGEST = 240, 20, 2000
 
 
@@ -35,11 +36,11 @@ def listed(groups: int, records: int) -> None:
     errors = [float(np.linalg.norm(value.point - centers[int(str(key))])) for key, value in found.released.items()]
     used = sum(resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(f"{groups:,} groups of {records:,} records: {seconds:.1f} s, {used:.1f} s of processor time")
-    print(f"{len(errors):,} have a point; median distance from their center {np.median(errors):.3f} spreads")
+    print(f"{len(errors):,} have a point; median distance from their center {np.median(errors):.3f} core radii")
 
 
 def contributions(sizes: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The group and the person of each row: every person is in `most` groups, except for those that are left at the
+    """Return the group and the person of each row. Every person is in `most` groups, except for a few persons at the
     end.
 
     Rows are sorted by their position within the group, so that `most` consecutive rows belong to different groups.
@@ -52,7 +53,7 @@ def contributions(sizes: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64
 
 
 def unlisted(epsilon: float, delta: float) -> None:
-    """Which groups are shown, for one to twelve groups per person; the noise has a seed, because a page cites the
+    """Print which groups are shown, for one to twelve groups per person. The noise has a seed, because a page cites the
     table.
     """
     warnings.simplefilter("ignore", dpmedian.InsecureSeedWarning)

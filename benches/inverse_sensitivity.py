@@ -1,7 +1,7 @@
-"""The pure-DP mechanism: a comparison with the private medians of OpenDP and diffprivlib on the line, time and memory
-of the
-targets, and its score against the paper's len. `python benches/inverse_sensitivity.py` prints all figures; peers
-that are not installed are left out (diffprivlib 0.6 needs scikit-learn below 1.6).
+"""Measures the mechanism of pure differential privacy, in three parts: a comparison with the private medians of OpenDP
+and diffprivlib in one dimension, the time and the memory of several targets, and its score compared with the paper's
+len. `python benches/inverse_sensitivity.py` prints all three. Peers that are not installed are left out (diffprivlib
+0.6 needs scikit-learn below 1.6).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def ours(n: int, epsilon: float, radius: float, resolution: float) -> Callable[[
 
 
 def opendp(n: int, epsilon: float, radius: float, spacing: float) -> Callable[[Points], float] | None:
-    """Noisy max over candidates, which counts a replaced record as a removal and an addition."""
+    """Return OpenDP's noisy max over candidates, which counts a replaced record as a removal and an addition."""
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -71,7 +71,9 @@ def opendp(n: int, epsilon: float, radius: float, spacing: float) -> Callable[[P
 
 
 def diffprivlib(n: int, epsilon: float, radius: float, _: float) -> Callable[[Points], float] | None:
-    """The exponential mechanism between the sorted records, without a resolution."""
+    """Return diffprivlib's exponential mechanism on the intervals between the sorted records, which has no
+    resolution.
+    """
     try:
         from diffprivlib.tools import median
     except ImportError:
@@ -110,7 +112,7 @@ TARGETS = (
 
 
 def cloud(d: int, n: int, radius: float) -> Points:
-    """A cloud of standard deviation 10 away from the center, and a tenth of outliers."""
+    """Return a cloud with standard deviation 10 that does not lie at the center, with 10 % outliers."""
     rng = np.random.default_rng(0)
     points = radius / 10.0 + 10.0 * rng.normal(size=(n, d))
     points[: n // 10] = radius * rng.uniform(-0.5, 0.5, size=(n // 10, d))
@@ -118,7 +120,7 @@ def cloud(d: int, n: int, radius: float) -> Points:
 
 
 def one(d: int, n: int, ratio: float, epsilon: float) -> None:
-    """One target in this process: the seconds of three releases, and the memory in addition to the points."""
+    """Measure one target in this process: the seconds of three releases, and their memory in addition to the points."""
     points = cloud(d, n, ratio)
     plan = dpmedian.plan(n, d, epsilon=epsilon, method="inverse_sensitivity", radius=ratio, resolution=1.0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -140,7 +142,9 @@ def targets() -> None:
 
 
 def gap() -> None:
-    """The score compared with the paper's len, by brute force over subsets, at places where the release is likely."""
+    """Compare the score with the paper's len, which is computed by brute force over subsets, at points that are likely
+    to be released.
+    """
     print("score against the paper's len, n = 12, at points around the median: mean of each, largest gap")
     rng = np.random.default_rng(0)
     for d in (2, 3):

@@ -1,7 +1,7 @@
-"""Peak resident memory of a release in addition to what the process held before, for arrays in place and for files.
+"""Measures by how much a release increases the peak resident memory of its process, for arrays in place and for files.
 
     python benches/memory.py              # 4 * 10^6 records in 10 dimensions: 305 MiB of float64, 153 of float32
-    python benches/memory.py --quick      # a tenth of it: a check that it runs, not a measurement
+    python benches/memory.py --quick # a tenth of the records: a check that it runs, not a measurement
     python benches/memory.py --shapes     # other shapes: the memory that the plan states, and the memory that was used
 
 Every line is a separate process that makes the input, releases it once, and reads its peak resident memory (Linux's
@@ -25,9 +25,11 @@ import numpy as np
 import dpmedian
 
 MIB = 2**20
-# Shapes for which the plan states most for the sample and ranks, for the vectors of a run, or for second moments.
+# Shapes for which most of the stated memory is for the sample and the ranks, for the vectors of a run, or for second
+# moments.
 SHAPES = ((1_000_000, 10), (3_000, 1_000), (100_000, 768), (10_000, 10_000))
-# Data so far from the public center need the search for a center, which takes the most memory in many dimensions.
+# The data are so far from the public center that a run must search for a center, which takes the most memory in many
+# dimensions.
 _AWAY = 1e4
 ALLOWED = {"array": (1.1, 64.0), "npy": (0.0, 64.0), "parquet": (0.0, 256.0)}
 
@@ -39,13 +41,13 @@ def resident() -> float:
 
 
 def measure(kind: str, dtype: str, n: int, d: int, path: str) -> None:
-    """One release in this process: prints the size of its input and what it took, in MiB."""
+    """Make one release in this process, and print the size of its input and the memory that it took, in MiB."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dpmedian.geometric_median(np.random.default_rng(0).normal(size=(100, 10)), epsilon=1e3, delta=1e-6)
     before = resident()
     if kind == "array":
-        # Block by block, so that making the input takes no more memory than the input itself.
+        # The input is made block by block, so that making it takes no more memory than the input itself.
         points = np.empty((n, d), dtype)
         for block in np.array_split(points, 100):
             block[:] = _AWAY + np.random.default_rng(len(block)).normal(size=block.shape)
@@ -76,7 +78,9 @@ def write(kind: str, dtype: str, n: int, folder: Path) -> Path:
 
 
 def shapes_table() -> None:
-    """The memory that a release used in addition to the array, and the memory that its plan states for doubles."""
+    """Print the memory that a release used in addition to the array, and the memory that its plan states for
+    doubles.
+    """
     print("| shape | array, MiB | stated, MiB | used, MiB | |")
     print("|---|---|---|---|---|")
     for n, d in SHAPES:
@@ -89,7 +93,9 @@ def shapes_table() -> None:
 
 
 def run(kind: str, dtype: str, n: int, d: int, path: str) -> tuple[float, float]:
-    """The size of the input and what a release of it took with it, in MiB, measured in a process of its own."""
+    """Return the size of the input, and the memory of the process after a release, in MiB, measured in a separate
+    process.
+    """
     command = [sys.executable, __file__, "--measure", kind, dtype, str(n), str(d)]
     done = subprocess.run([*command, path], check=True, capture_output=True, text=True)
     size, took = map(float, done.stdout.split())
@@ -99,7 +105,7 @@ def run(kind: str, dtype: str, n: int, d: int, path: str) -> tuple[float, float]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the records")
-    parser.add_argument("--shapes", action="store_true", help="only what plans of several shapes state")
+    parser.add_argument("--shapes", action="store_true", help="only the memory that plans of several shapes state")
     parser.add_argument("--measure", nargs=5, metavar=("KIND", "DTYPE", "N", "D", "PATH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:

@@ -1,16 +1,18 @@
-"""Private locations by others, each run from a checkout of its authors' code; no code of theirs is copied here.
+"""Runs private location estimators of other authors, each from a checkout of its authors' code. None of this code is
+copied here.
 
     python benches/peers.py DIRECTORY [--runs 10]
 
-prints the distance of each location from the center of the inliers, and its excess F(point)/F(median) - 1, next to
-those of this library. DIRECTORY contains checkouts, named like their repositories: coin-press (twistedcubic),
-BalloonMean and PTR-PD-Median (12ramsake), google-research (google-research, of which hst_clustering/ suffices). A peer
-without a checkout is left out and named. They need numpy only: other imports (torch, cupy) are for parts that are not
-used here.
+The bench prints the distance of each location from the center of the inliers, and its excess F(point)/F(median) - 1,
+beside the results of this library. DIRECTORY contains checkouts, named like their repositories: coin-press
+(twistedcubic), BalloonMean and PTR-PD-Median (12ramsake), google-research (google-research, of which hst_clustering/
+suffices). A peer without a checkout is left out, and its name is printed. The peers need numpy only, because their
+other imports (torch, cupy) are for parts that are not used here.
 
-All get the same budget: rho for zero-concentrated privacy, mu = sqrt(2 rho) for Gaussian privacy, and for the two that
-need (epsilon, delta) the epsilon of rho at this delta. The last table says which information about the data each peer
-gets. Constants are those of the authors' experiments; nothing was tuned on either side.
+All peers get the same budget: rho for zero-concentrated privacy, mu = sqrt(2 rho) for Gaussian privacy, and for the two
+peers that need (epsilon, delta), the epsilon that rho gives at this delta. The last table says which information about
+the data each peer gets. The constants of the peers are the constants of the authors' experiments. Nothing was tuned,
+neither for the peers nor for this library.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ Points = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Told:
-    """Public numbers: the budget, a radius around the origin that contains the inliers, and the scale of their
-    noise.
+    """The public numbers: the budget, a radius around the origin that contains the inliers, and the scale of the
+    inliers.
     """
 
     rho: float
@@ -58,7 +60,7 @@ Release = Callable[[Points, Told], Points | None]
 
 @dataclass(frozen=True)
 class Peer:
-    """The release of a peer; a failure is None or an exception."""
+    """A peer and its release. A failed release returns None or raises an exception."""
 
     name: str
     checkout: str
@@ -85,7 +87,7 @@ def coinpress(path: Path) -> Release:
     code = module(path, "algos", torch=types.ModuleType("torch"), utils=types.ModuleType("utils"))
 
     def release(points: Points, told: Told) -> Points:
-        # The authors' shares of the budget, for four steps and, if the ball is large, for ten.
+        # The shares of the budget are those of the authors: for four steps, and if the ball is large, for ten steps.
         steps = 4 if told.radius < 1e3 * told.scale else 10
         shares = [told.rho / (4 * (steps - 1))] * (steps - 1) + [0.75 * told.rho]
         d = points.shape[1]
@@ -114,7 +116,7 @@ def instance_optimal(path: Path) -> Release:
 
     def release(points: Points, told: Told) -> Points:
         n, d = points.shape
-        # Hadamard matrices exist for powers of two, so the rest is padded with zeros.
+        # Hadamard matrices exist for powers of two, so the vectors are padded with zeros.
         power = 1 << (d - 1).bit_length()
         padded = np.hstack([points, np.zeros((n, power - d))])
         return np.asarray(code.random_rotation_mean(padded, power, told.radius, told.rho))[:d]
@@ -144,7 +146,7 @@ def projection_depth(path: Path) -> Release:
 
 
 def one_median(path: Path) -> Release:
-    """Objective perturbation of a smoothed sum of distances, data in the unit ball (google-research)."""
+    """Objective perturbation of a smoothed sum of distances, with data in the unit ball (google-research)."""
     config = types.ModuleType("hst_clustering.experiment_config")
     code = module(path, "hst_clustering.dp_one_median", **{"hst_clustering.experiment_config": config})
 
@@ -169,7 +171,7 @@ PEERS = (
 
 
 def available(directory: Path) -> dict[str, Release]:
-    """The peers whose checkouts are there; the others are printed."""
+    """Return the peers whose checkouts are there, and print the names of the others."""
     found = {}
     for peer in PEERS:
         path = directory / peer.checkout
@@ -234,7 +236,9 @@ def ours(points: Points, told: Told) -> Points:
 
 
 def mean_of_ball(points: Points, told: Told) -> Points:
-    """The simple way: clip to the public ball, average, add Gaussian noise."""
+    """Clip the records to the public ball, average them, and add Gaussian noise, which is the simplest private
+    location.
+    """
     n, d = points.shape
     inside = points / np.maximum(1.0, np.linalg.norm(points, axis=1, keepdims=True) / told.radius)
     return inside.mean(axis=0) + 2.0 * told.radius / n / math.sqrt(2.0 * told.rho) * np.random.default_rng().normal(
@@ -251,14 +255,16 @@ def runs_of(release: Release, points: Points, told: Told, runs: int, first: int 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 point = release(points.copy(), told)
-        except Exception:  # Data for which their code was not made stop it in many ways: all count as failures.
+        except Exception:  # A peer may raise any error on data for which it was not made.
             point = None
         found.append(point if point is not None and np.all(np.isfinite(point)) else None)
     return found
 
 
 def measure(case: Case, methods: dict[str, Release], runs: int) -> dict[str, Points]:
-    """Distance to the center of the inliers, excess and seconds of every run; infinite where it failed."""
+    """Return the distance to the center of the inliers, the excess and the seconds of every run. They are infinite for
+    a failed run.
+    """
     found: dict[str, list[list[float]]] = {name: [] for name in methods}
     for run in range(runs):
         points, center = case.draw(np.random.default_rng([run, case.n, case.d]))

@@ -1,14 +1,15 @@
-"""More than 2^30 records without the memory for them: a block of positions is admitted many times, as new records each
-time.
+"""Releases the median of more than 2^30 records without the memory for them. A block of positions is admitted many
+times, each time as new records.
 
     python benches/repeated.py                       # 2^31 records: 512 times a block of 2^22; a few minutes
     python benches/repeated.py --records 2^26        # a check that it runs
     python benches/repeated.py --epsilon 8
 
-The parts share the same memory, and every query is made about each of them, so no work is saved. Copies of all records
-do not change the geometric median: the distance of a release from the median of the block is the error of the release
-alone, which the plan predicts. Before the run, the largest possible total is released: a gradient from far away, to
-which every record contributes the same unit vector. It must be n; otherwise something overflowed.
+The parts share the same memory, and every query is made about each of them, so no work is saved. Copying all records
+does not change the geometric median. So the distance of a release from the median of the block is the error of the
+release alone, which the plan predicts. Before the run, the largest possible sum is released: a gradient at a point far
+away, to which every record contributes the same unit vector. The result must be n up to the noise, because otherwise an
+integer has overflowed.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.sources.partitioned import PartitionedSource
 
 BLOCK = 1 << 22
-# The largest accepted error of a run, in units of the prediction, which is for a typical run.
+# The largest accepted error of a run, divided by the prediction. The prediction is the error of a typical run.
 MOST_ERROR = 4.0
-# A place from which all positions lie in the direction of the first axis, up to rounding.
+# A point from which all positions lie in the direction of the first axis, up to rounding.
 FAR = np.array([1e9, -1.0])
 
 
 class Repeated(PartitionedSource):
-    """One block as the records of several parts; it counts the queries about all records."""
+    """A source in which one block stands for the records of several parts. It counts the queries about all records."""
 
     def __init__(self, block: NDArray[np.float64], times: int) -> None:
         super().__init__([Points(block) for _ in range(times)])
@@ -45,7 +46,9 @@ class Repeated(PartitionedSource):
 
 
 def exact_median(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Newton's steps improve an approximate median, because errors of releases are far smaller than its error."""
+    """Return the median of the block. Newton steps improve an approximate median, whose error would be far larger than
+    the errors of releases.
+    """
     point = nonprivate.geometric_median(block)
     for _ in range(4):
         differences = point - block
@@ -74,7 +77,8 @@ def main() -> None:
 
     gradient = NoisyGradient.of("largest total", plan.calibrated.cost.rho, plan.parameters, releases=1)
     total = float(gradient.at(source, tape, FAR)[0])
-    # Directions differ from the axis by less than 10^-16, so on the lattice they do not differ.
+    # The directions differ from the axis by less than 10^-16, so all of them are rounded to the same point of the
+    # lattice.
     off, most = abs(total - n), 6.0 * gradient.noise
     print(
         f"largest total: {total:.1f} on multiples of 2^-{gradient.bits}, {off:.1f} from n, at most {most:.1f}: "

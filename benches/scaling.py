@@ -1,19 +1,20 @@
-"""How the time of the default method grows: whole releases, in seconds and in plain sums over the array, by stage.
+"""Measures how the time of the default method grows: whole releases by stage, in seconds and in units of a plain sum
+over the array.
 
     python benches/scaling.py             # 10^5 to 10^7 records in 10 dimensions, then 10 to 1000 dimensions
     python benches/scaling.py --quick     # a tenth of the records: a check that it runs, not a measurement
     python benches/scaling.py --embeddings        # only embeddings, by stage, in plain sums
     python benches/scaling.py --against PYTHON    # only (3000, 200), beside the version that this interpreter has
 
-A plain sum adds up all numbers of the array, half of them on each of two threads; releases use two threads, too. A
+A plain sum adds up all numbers of the array, with one half on each of two threads. Releases use two threads, too. A
 release is timed from the call until the point and its error radius are there: the plan, the validation of the records,
-and every stage. The time between two noisy releases belongs to the stage of the later one, and the time after the last
-release to the error radius. All times are medians. With `--cpu` they are processor times of both threads instead of
-wall times, for a machine that is not idle. The slope is that of log(seconds) in log(size): 1 is linear. It needs 3 GB
-of memory.
+and every stage. The time between two noisy releases counts for the stage of the later release, and the time after the
+last release counts for the error radius. All times are medians. With `--cpu` they are processor times of both threads
+instead of wall times, for a machine that is not idle. The slope is the slope of log(seconds) as a function of
+log(size), so 1 means linear time. It needs 3 GB of memory.
 
-The shape (3000, 200) is small, so plans, calibration and searches matter. It is timed in separate processes, as
-processor time with one thread for linear algebra, because idle threads would be counted, too.
+The shape (3000, 200) is small, so plans, calibration and searches matter. It is measured in separate processes, as
+processor time, with one thread for linear algebra, because the processor time of idle threads would be counted, too.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ MOST_SINGLE = 0.75
 
 
 class Stopwatch:
-    """A proxy for a tape that assigns the time since the last release to the stage that makes the next one."""
+    """A proxy for a tape that assigns the time since the last release to the stage that makes the next release."""
 
     def __init__(self) -> None:
         self.tape = Tape.draw(bytes(32))
@@ -104,7 +105,7 @@ def table(title: str, shapes: Sequence[tuple[int, int]], sizes: Sequence[int], r
             points = np.random.default_rng(n + d).normal(size=(n, d))
             halves = np.array_split(points.ravel(), THREADS)
             releases, plain = [], []
-            # They alternate, so that a busy machine slows both.
+            # Releases and sums alternate, so that a busy machine slows both.
             for _ in range(repeat):
                 releases.append(release(points))
                 plain += [plain_sum(halves, pool) for _ in range(20)]
@@ -162,7 +163,7 @@ def embedded(shapes: Sequence[tuple[int, int]], repeat: int) -> None:
 
 
 def singles(n: int, repeat: int) -> None:
-    """The time of float32 relative to that of float64; the two alternate."""
+    """Print the time of float32 divided by the time of float64. The two alternate."""
     points = np.random.default_rng(n).normal(size=(n, 10))
     narrow = points.astype(np.float32)
     pairs = [[sum(release(array).values()) for array in (points, narrow)] for _ in range(repeat)]
@@ -172,7 +173,9 @@ def singles(n: int, repeat: int) -> None:
 
 
 def seconds_of(python: str, options: str) -> float:
-    """The processor time of one release of (3000, 200) with the version of an interpreter: a median of 9."""
+    """Return the median processor time of 9 releases of (3000, 200), with the version of the package that an
+    interpreter has.
+    """
     program = f"""
 import time, warnings
 import numpy as np, dpmedian
@@ -191,7 +194,9 @@ print(float(np.median([one(seed) for seed in range(10)][1:])))
 
 
 def small_shape(against: str | None, repeat: int) -> None:
-    """With and without a confidence region, which needs second moments; alternating with the other version."""
+    """Print the times with and without a confidence region, which needs second moments. They alternate with the other
+    version.
+    """
     kinds = {"with a region": (sys.executable, ""), "without": (sys.executable, ", inference=False")}
     if against is not None:
         kinds["the other version"] = (against, "")
@@ -210,9 +215,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the records")
     parser.add_argument("--repeat", type=int, default=3, help="releases of every size")
-    parser.add_argument("--cpu", action="store_true", help="the processor's time instead of the clock's")
+    parser.add_argument("--cpu", action="store_true", help="processor time instead of wall time")
     parser.add_argument("--embeddings", action="store_true", help="only embeddings")
-    parser.add_argument("--against", metavar="PYTHON", help="only (3000, 200), beside the version of this interpreter")
+    parser.add_argument(
+        "--against", metavar="PYTHON", help="only (3000, 200), compared with the version that this interpreter has"
+    )
     options = parser.parse_args()
     dpmedian.set_threads(THREADS)
     shapes = [(n // 4, d // 4) if options.quick else (n, d) for n, d in SHAPES_EMBEDDED]

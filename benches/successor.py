@@ -1,27 +1,28 @@
-"""*Private Geometric Median in Nearly-Linear Time* (Kumar, Liu, Tian, Yang, NeurIPS 2025) compared with the default
+"""Compares *Private Geometric Median in Nearly-Linear Time* (Kumar, Liu, Tian, Yang, NeurIPS 2025) with the default
 method.
 
     python benches/successor.py             # six data sets, ten runs: some minutes
     python benches/successor.py --quick     # two runs
 
-A reconstruction of the paper's estimator from its abstract and from summaries. It contains no code of the authors, and
-its constants are not those of the paper. It has three parts:
+The estimator here is a reconstruction from the paper's abstract and from summaries. It contains no code of the authors,
+and its constants are not the constants of the paper. It has three parts:
 
-1. Radius: pairs of a record with k others, drawn at random, are counted within growing radii, until a noisy share of
-  all pairs exceeds 0.775 (above threshold). The seed paper counts all n^2 pairs.
+1. Radius: every record is paired with k other records, drawn at random. The pairs within growing radii are counted
+   until the noisy share of these pairs exceeds 0.775 (above threshold). The seed paper counts all n^2 pairs.
 2. Center: as in FriendlyCore, a record has a weight that grows from 0 to 1 with the share of its k draws within twice
    the radius, and the weighted mean is released with Gaussian noise.
 3. Boosting: stochastic gradient steps from single records, in phases with ever shorter steps. A phase releases its mean
-   iterate with noise for its stability, and the next one starts there.
+   iterate with noise for the sensitivity of the phase, and the next phase starts there.
 
-The paper analyzes the stability of gradient steps. Here a step that would pass its record stops at the record: such a
-step is the proximal map of a distance, which never moves two points apart. So a phase that shuffles the records once in
-each of its passes has the sensitivity 2 (step) (passes) for its last iterate and for its mean, without conditions.
+The paper analyzes the stability of gradient steps. Here a step that would pass its record stops at the record. Such a
+step is the proximal map of a distance, which never increases the distance of two points. Suppose that each pass of a
+phase shuffles the records once. Then the last iterate and the mean of the phase have the sensitivity 2 (step) (passes),
+without further conditions.
 
 `steps/n` is the number of single-record gradients divided by n, which is comparable with the passes of the default
-method. Seconds are processor time, of numpy and a Python loop for the estimator, and of a Rust core for the default
-method. The estimator gets a radius R that contains all records, and the smallest radius r = R/2^40. Its noise is drawn
-in floating point, which would not be safe for a release.
+method. Seconds are processor time. The estimator uses numpy and a Python loop, and the default method uses a core in
+Rust. The estimator gets a radius R that contains all records, and the smallest radius r = R/2^40. Its noise is drawn in
+floating-point arithmetic, which would not be safe for a release.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ Points = NDArray[np.float64]
 
 # Shares of rho: radius, center, boosting. Half of delta is for the conversion from rho, and half is for failure events.
 RADIUS, CENTER, BOOSTING = 0.15, 0.15, 0.7
-# The share of pairs that the radius must contain: 0.9 of the records in one ball have 0.81 of the pairs.
+# The share of pairs that the radius must contain. If 0.9 of the records are in one ball, 0.81 of the pairs are in it.
 PAIRS = 0.775
-# The weight of a record grows from 0 to 1 while its share of near draws grows between these two numbers.
+# The weight of a record grows from 0 to 1 while its share of near draws grows from the first to the second of these
+# numbers.
 STRANGER, FRIEND = 0.55, 0.8
 OCTAVES = 40
 # The number of draws per record, divided by the logarithm of n/delta.
@@ -57,7 +59,7 @@ BALL = 4.0
 
 
 class Lost(Exception):
-    """A part of the estimator found nothing."""
+    """Raised if a part of the estimator finds no result."""
 
 
 @dataclass
@@ -74,8 +76,8 @@ class Successor:
         n = len(points)
         draws = math.ceil(DRAWS * math.log(2.0 * n / self.delta))
         partners = self.rng.integers(n, size=(n, draws))
-        # How often a record was drawn by others, divided by the number of draws; it depends on the random numbers
-        # alone.
+        # How often other records have drawn a record, divided by the number of draws. This depends on the random
+        # numbers alone.
         load = float(np.bincount(partners.ravel(), minlength=n).max()) / draws
         distances = np.empty((n, draws))
         for start in range(0, n, 1 << 12):
@@ -86,7 +88,9 @@ class Successor:
         return self._boost(points, center[0], BALL * radius + 2.0 * center[1])
 
     def _radius(self, distances: Points, sensitivity: float) -> float:
-        """Above threshold: epsilon-DP costs epsilon^2/2 in rho; half of epsilon is for the threshold."""
+        """Find the radius by above threshold. Its epsilon costs epsilon^2/2 in rho, and half of epsilon is for the
+        threshold.
+        """
         epsilon = math.sqrt(2.0 * RADIUS * self.rho)
         n = len(distances)
         threshold = PAIRS * n + self.rng.laplace(scale=2.0 * sensitivity / epsilon)
@@ -98,11 +102,11 @@ class Successor:
         raise Lost("no radius holds enough pairs")
 
     def _center(self, points: Points, friends: Vector, radius: float, load: float) -> tuple[Vector, float]:
-        """The weighted mean of records with many near draws, and the typical length of its noise.
+        """Return the weighted mean of records with many near draws, and the typical length of its noise.
 
         Two such records have a near draw in common, so they are at most 4 radii apart.
 
-        A replaced record changes its own weight, and those of the records that have drawn it, by `moved` in total.
+        A replaced record changes its own weight and the weights of the records that have drawn it, by `moved` in total.
         """
         weights = np.clip((friends - STRANGER) / (FRIEND - STRANGER), 0.0, 1.0)
         moved = 1.0 + load / (FRIEND - STRANGER)

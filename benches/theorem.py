@@ -1,11 +1,12 @@
-"""The utility theorem of the stripped method (docs/default-method.md) compared with measured runs.
+"""Compares the utility theorem of the stripped method (docs/default-method.md) with measured runs.
 
     python benches/theorem.py             # 1,000 runs at six sizes, two kinds of data: some minutes
     python benches/theorem.py --quick     # a tenth of the runs
 
 The stripped method consists of a bisection for the median of every coordinate, a bisection for the core radius, one
-noisy Hessian, and Newton steps, the last of which gets most of the budget. It is composed of the package's own
-mechanisms. The bound is computed from the exact data, so it is not private; it holds with probability 1 - FAILURE.
+noisy Hessian, and Newton steps, the last of which gets most of the budget. All these parts are mechanisms of the
+package. The bound is computed from the exact data, so it is not private. It holds with probability at least 1 -
+FAILURE.
 """
 
 from __future__ import annotations
@@ -32,21 +33,22 @@ Matrix = NDArray[np.float64]
 
 RHO, DIMENSION = 0.1, 10
 SIZES = (8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
-# The probability with which the bound may fail: half of it is for the searches, a quarter for the Hessian and the first
-# Newton steps, and a quarter for the last Newton step.
+# The probability with which the bound may fail. Half of this probability is for the searches, a quarter for the Hessian
+# and the first Newton steps, and a quarter for the last Newton step.
 FAILURE = 0.05
 # Shares of rho: the search for the center, the search for the core radius, the Hessian, the first Newton steps, the
 # last Newton step.
 CENTER, CORE_RADIUS, HESSIAN, FIRST, LAST = 0.2, 0.02, 0.08, 0.2, 0.5
-# The center lies in a public cube of this half side; 24 halvings leave an error of 2^-9 in each coordinate.
+# The center lies in a public cube. The first number is half of the side of the cube, and the second is the number of
+# halvings. 24 halvings leave an error of 2^-9 in each coordinate.
 SIDE, HALVINGS = 2.0**15, 24
-# The range of quarter octaves of the core radius, and the number of halvings that leave one of them.
+# The range of quarter octaves of the core radius, and the number of halvings after which one quarter octave is left.
 QUARTERS, RADIUS_HALVINGS = (-64, 64), 7
 CORE, SMOOTHING = 0.4, 0.3
 FIRST_STEPS = 5
 # The rounding of a second moment for one record and one entry, in units of 1/smoothing radius: see hessian.md.
 ROUNDING = 2.0**-19
-# It replaces a distance of zero, for which the other bound of a record applies.
+# This number replaces a distance of zero. For such a record the other bound applies.
 _TINY = 1e-30
 
 
@@ -103,7 +105,7 @@ class Stripped:
 
 
 class Exact:
-    """The quantities of the data in the bound: distances from the median, and the Hessian there."""
+    """The quantities of the data that occur in the bound: distances from the median, and the Hessian at the median."""
 
     def __init__(self, points: Matrix) -> None:
         self.points, (self.n, self.d) = points, points.shape
@@ -123,20 +125,26 @@ class Exact:
         return nonprivate.objective(self.points, point) - self.best
 
     def gradient_error(self, eta: float) -> float:
-        """E(eta) of Lemma 1: how far the gradient within eta of the median is from linear."""
+        """Return E(eta) of Lemma 1, the largest distance of the gradient from its linear approximation within eta of
+        the median.
+        """
         s = self.distances
         gap = np.maximum(s - eta, _TINY * s)
         return float(np.minimum(eta**2 / math.sqrt(3.0) / gap**2, 2.0 + eta / s).sum())
 
     def hessian_error(self, eta: float, radius: float) -> float:
-        """G(eta) of Lemma 2: how far a Hessian, smoothed at a radius and within eta of the median, is from H."""
+        """Return G(eta) of Lemma 2, the largest distance from H of a Hessian that is smoothed at a radius and taken
+        within eta of the median.
+        """
         s = self.distances
         gap = np.maximum(s - eta, _TINY * s)
         smooth = np.minimum(2.0 / math.sqrt(3.0) * eta / gap**2, 1.0 / gap)
         return float(np.where(gap >= radius, smooth, np.maximum(1.0 / radius, 1.0 / s)).sum())
 
     def start_error(self, quantile: float) -> float:
-        """The largest distance from the median of a point that Lemma 3 allows: ranks are off by at most `quantile`."""
+        """Return the largest distance from the median of a point that Lemma 3 allows, whose ranks have an error of at
+        most `quantile`.
+        """
         resolution = SIDE / 2.0**HALVINGS
         ordered = np.sort(self.points, axis=0)
         low, high = math.floor(0.5 * self.n - quantile) - 1, math.ceil(0.5 * self.n + quantile)
@@ -157,7 +165,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The bound of the theorem, on F, and its ingredients."""
+    """The bound of the theorem on F(point) - F(median), and its parts."""
 
     excess: float
     start: float
@@ -166,7 +174,7 @@ class Guarantee:
 
 
 def bound(exact: Exact, method: Stripped, failure: float) -> Guarantee:
-    """The theorem, at the worst of the smoothing radii that a run may choose."""
+    """Return the bound of the theorem for the worst of the smoothing radii that a run may choose."""
     d = exact.d
     tests = 2 * d * HALVINGS + 2 * RADIUS_HALVINGS
     z = math.sqrt(2.0 * math.log(tests / (0.5 * failure)))

@@ -1,18 +1,19 @@
-"""The constants and the mechanisms of the default method: the reason of each, and the results without it.
+"""Shows the constants and the mechanisms of the default method: the reason for each, and the results without it.
 
     python benches/tune.py                  # the table: every constant and its reason
-    python benches/tune.py bend surprising  # these constants at half and twice their values
+    python benches/tune.py bend surprising # these constants, with half and with twice their values
     python benches/tune.py --all            # every constant: a quarter of an hour
     python benches/tune.py --ablate         # every mechanism switched off, one at a time: five minutes
     python benches/tune.py --ablate --quick # a third of the runs
     python benches/tune.py --all --fresh    # on other sets and seeds, which were not used to choose any constant
 
-A row compares a variant with the method as it is, on the same data and noise. M is the mean excess divided by that of
-one exact Newton step from a gradient with the whole budget, averaged over smooth sets with 5 and with 50 dimensions.
-*Nonsmooth* is the excess on sets with many equal or nearly equal records, divided by that of the method as it is,
-without lost runs. *Lost* counts failures and excesses above one among all these runs. *Few* is the share of failures
-with 100 records in the plane, and *silent* counts points far away from so few records that have no note. *Large* is M
-with 150,000 records, for which most queries use a sample, and *passes* is how often they are read.
+A row compares a variant with the unchanged method, on the same data and noise. M is the mean excess divided by the mean
+excess of one exact Newton step from a gradient with the whole budget, averaged over smooth sets with 5 and with 50
+dimensions. *Nonsmooth* is the excess on sets with many equal or nearly equal records, divided by the excess of the
+unchanged method, without lost runs. *Lost* counts failures and excesses above 1 among all these runs. *Few* is the
+share of failures with 100 records in two dimensions. *Silent* counts points without a note that are far away from 100
+records. *Large* is M with 150,000 records, for which most queries use a sample, and *passes* is how often all these
+records are read.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ FACTORS = (0.5, 2.0)
 
 
 class Row(NamedTuple):
-    """A data set of the panel and how often it is released; `kind` names its column."""
+    """A data set of the panel, and the number of its releases. `kind` is the name of its column."""
 
     kind: str
     name: str
@@ -82,7 +83,7 @@ GENERATORS: dict[str, Generator] = {
 
 @functools.lru_cache(maxsize=1024)
 def data(row: Row, seed: int) -> tuple[Points, ArraySource, Yardstick, float]:
-    """Points, a source of them, their median, and the excess that is the unit of M."""
+    """Return points, a source of the points, their median, and the excess that is the unit of M."""
     points = GENERATORS[row.name](np.random.default_rng([row.n, row.d, seed]), row.n, row.d)
     yardstick = Yardstick(points)
     parameters = PublicParameters.of(row.n, row.d, rho=RHO)
@@ -114,14 +115,14 @@ HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
 
 
 def measure(constants: Constants, rows: Sequence[Row], part: float, seed: int) -> Measured:
-    """All rows of a panel with these constants."""
+    """Measure all rows of a panel with these constants."""
     ratios: dict[str, list[float]] = {}
     nonsmooth, lost, failures, silent, few, passes = [], 0, 0, 0, 1, []
     for row in rows:
         method = calibrate(PublicParameters.of(row.n, row.d, rho=RHO), RHO, constants)
         runs = max(round(part * row.runs), 2)
         for run in range(seed, seed + runs):
-            # With few records every run has data of its own, because the result depends on the data set.
+            # With few records, every run has new data, because the result depends on the data set.
             _, source, yardstick, unit = data(row, run if row.n <= 100 else seed + run % 4)
             counts = Counts()
             try:
@@ -148,7 +149,7 @@ def measure(constants: Constants, rows: Sequence[Row], part: float, seed: int) -
 
 
 def others(value: float) -> Iterator[float]:
-    """Half and twice the value; an integer changes by at least one."""
+    """Yield half and twice the value. An integer changes by at least one."""
     for factor in FACTORS:
         other = factor * value
         yield other if not isinstance(value, int) else max(round(other), 0)
@@ -196,7 +197,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="constants to vary")
     parser.add_argument("--all", action="store_true", help="vary every constant")
     parser.add_argument("--ablate", action="store_true", help="switch every mechanism off, one at a time")
-    parser.add_argument("--fresh", action="store_true", help="other sets and seeds than those of the choice")
+    parser.add_argument("--fresh", action="store_true", help="sets and seeds that were not used to choose any constant")
     parser.add_argument("--quick", action="store_true", help="a third of the runs")
     options = parser.parse_args()
     table = {constant.name: constant for constant in fields(CONSTANTS)}

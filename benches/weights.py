@@ -1,8 +1,10 @@
-"""The error of weighted medians: weights in the sums, against a coin per record and against whole copies.
+"""Measures the error of weighted medians, with weights as factors in the sums, with one coin per record, and with whole
+copies.
 
-The same records, weights and privacy: one record with its weight is added or removed, at one rho. With coins, a record
-counts as a whole, with probability weight over cap. With copies, a record at the cap is there ten times, so the release
-has the budget with which a group of ten costs rho. Errors are distances from the exact weighted median.
+All three have the same records, weights and privacy: one record with its weight is added or removed, at the same rho.
+With coins, a record counts as a whole record with probability weight/cap, and otherwise not at all. With copies, a
+record at the cap is there ten times, so the release has the smaller budget with which a group of ten records costs rho.
+Errors are distances from the exact weighted median.
 
     python benches/weights.py [--runs 41] [--n 5000] [--rho 0.1] [--method adaptive]
 """
@@ -31,7 +33,7 @@ WEIGHTS: dict[str, Callable[[np.random.Generator, int], Array]] = {
 
 
 def error(points: Array, exact: Array, rho: float, options: dict[str, Any], seed: int, weights: Any = None) -> float:
-    """The distance of a release from the exact median; a failure, which is rare here, counts as infinite."""
+    """Return the distance of a release from the exact median. A failure, which is rare here, counts as infinite."""
     asked = {} if weights is None else {"sample_weight": weights, "weight_max": 1.0}
     try:
         release = dpmedian.geometric_median(points, rho=rho, neighbours="add_remove", seed=seed, **asked, **options)
@@ -54,7 +56,7 @@ def main() -> None:
     for name, make in WEIGHTS.items():
         rng = np.random.default_rng(1)
         weights = make(rng, given.n)
-        # Weights depend on positions, so that they matter.
+        # The weights depend on the positions, because otherwise they would not change the median.
         points = rng.normal(size=(given.n, 2)) + np.where(weights > 0.5, 0.0, 1.0)[:, None]
         times = np.rint(COPIES * weights).astype(int)
         copied, mass = np.repeat(points, times, axis=0), round(float(weights.sum()))
