@@ -1,4 +1,4 @@
-//! Benches of the kernels; the ids contain n and d. Run them with `cargo bench`.
+//! Benches of the kernels. Their ids contain n and d. `cargo bench` runs them.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use nalgebra::DMatrix;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Records whose coordinates are sums of twelve uniform numbers, nearly normal.
+/// Records whose coordinates are sums of twelve uniform numbers, and so nearly normal.
 fn records(n: usize, d: usize) -> DMatrix<f64> {
     let mut rng = ChaCha20Rng::seed_from_u64((n + d) as u64);
     DMatrix::from_fn(d, n, |_, _| (0..12).map(|_| f64::from(rng.next_u32()) / 4294967296.0).sum::<f64>() - 6.0)
@@ -192,7 +192,7 @@ fn solver(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One draw each: n = d = 1.
+/// Each of these benches makes one draw, so n = d = 1.
 fn samplers(criterion: &mut Criterion) {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let mut group = criterion.benchmark_group("draw");

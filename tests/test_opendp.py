@@ -136,7 +136,7 @@ def test_without_a_size_no_error_tells_the_number_of_rows():
 
 @pytest.mark.parametrize("metric", [dp.change_one_distance(), dp.hamming_distance()])
 def test_metrics_of_data_sets_of_one_size_need_the_size(metric):
-    with pytest.raises(ValueError, match="state it in the domain"):
+    with pytest.raises(ValueError, match="give the domain its size"):
         make(metric, domain=UNSIZED)
 
 

@@ -210,7 +210,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
 
     @property
     def cost(self) -> PrivacyCost | None:
-        """The cost of all rounds so far together. None before the first round."""
+        """The cost of all rounds so far together, or None before the first round."""
         costs = [release.cost for release in (*self.releases, *self._followed)]
         return sum(costs[1:], costs[0]) if costs else None
 
@@ -224,7 +224,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Choose clients for training: none if the ledger cannot pay. Raise an error if a release would be useless."""
+        """Choose clients for training, but none if too little is left. Raise an error if a release would be useless."""
         self._model, self._nodes = arrays, None
         nodes = self._choose(grid)
         start = flat(arrays)
@@ -259,7 +259,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Return the model moved by the private median or by the step, or the unchanged model if the release fails."""
         model, nodes = self._model, self._nodes
-        if model is None or nodes is None:  # The ledger cannot pay for this round.
+        if model is None or nodes is None:  # Too little is left in the ledger for this round.
             return None, None
         start = flat(model)
         made = self._plans.of_round(len(nodes), start.size, self._lengths)
@@ -307,7 +307,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         left: float,
         options: dict[str, Any],
     ) -> tuple[Step, NDArray[np.float64]]:
-        """The step of a round and the velocity. Each reply is read once and added to a single sum.
+        """Return the step of a round and the velocity. Each reply is read once and added to a single sum.
 
         Updates are measured from the point to which the model would move by its momentum alone.
         """
@@ -353,17 +353,17 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         self._lengths.follow(float(found.point[0]))
 
     def _whole_length(self, noise: float) -> float:
-        """The distance that the model moves in the first round if all updates agree and the noise has this length."""
+        """Return how far the model moves in the first round if all updates agree and the noise has this length."""
         if isinstance(self.step_length, str):
             return 0.0 if self._lengths is None else self._lengths.step(noise)
         return self.step_length * (self._first_length or 1.0)
 
     def _left(self, server_round: int) -> float:
-        """The share of rounds that is left, including this round, or 1 if the number of rounds is not known."""
+        """Return the share of rounds that is left, including this round, or 1 if their number is not known."""
         return 1.0 if self._rounds is None else max(1.0 - (server_round - 1) / self._rounds, 0.0)
 
     def _choose(self, grid: Grid) -> list[int]:
-        """The nodes of a round. If a neighbor has one client more, each node must be chosen independently."""
+        """Choose the nodes of a round. Under "add_remove" each node is chosen independently of the other nodes."""
         if self._plans.public_number:
             wanted = max(int(len(list(grid.get_node_ids())) * self.fraction_train), self.min_train_nodes)
             return sorted(sample_nodes(grid, self.min_available_nodes, wanted)[0])
@@ -372,7 +372,7 @@ class PrivateGeometricMedian(FedAvg):  # type: ignore[misc, unused-ignore]
         return sorted(node for node in nodes if self.fraction_train == 1.0 or coin.random() < self.fraction_train)
 
     def _metrics(self, release: Release | None) -> MetricRecord:
-        """The values that may be shown about a round: released values and costs."""
+        """Return the values that may be shown about a round: released values and costs."""
         shown: dict[str, int | float | list[int] | list[float]] = {"failed": float(release is None)}
         if self.cost is not None:
             shown["rho-spent"] = self.cost.rho

@@ -15,7 +15,7 @@ _USEFUL_EXCESS = 0.01
 
 
 def refuse_if_hopeless(made: Plan, **arguments: Any) -> None:
-    """Raise an error if the median of a round would be mostly noise. `arguments` are those of `required_n`."""
+    """Raise an error if the median of a round would be mostly noise. `arguments` are the arguments of `required_n`."""
     try:
         made.refuse_if_hopeless()
     except ValueError as refused:

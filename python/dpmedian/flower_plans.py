@@ -1,4 +1,4 @@
-"""The budget of a training round of the Flower strategy, and the plans that it pays for."""
+"""The budget of a training round of the Flower strategy, and the plans of the releases of the round."""
 
 from __future__ import annotations
 
@@ -17,30 +17,34 @@ from dpmedian.steps.lengths import LENGTHS_SHARE, Lengths
 
 __all__ = ["RoundPlans", "rho_of_round"]
 
-# Parts of a budget are reduced by this relative amount, so that rounding does not make them exceed it.
+# Parts of a budget are reduced by this relative amount, so that rounding does not make their sum exceed the budget.
 _ROUNDING = 1e-9
 
 
 def rho_of_round(
     ledger: Ledger | None, rounds: int | None, rho: float | None, epsilon: float | None, delta: float | None
 ) -> float | None:
-    """The rho of a round, or None if the budget of a round is an epsilon. With `rounds`, they share the ledger."""
+    """Return the rho of a round, or None if the budget of a round is an epsilon. If `rounds` is given, this number of
+    rounds shares the rest of the ledger.
+    """
     own = (rho, epsilon, delta) != (None, None, None)
     if rounds is None and ledger is not None and not own:
         raise ValueError(
-            "a ledger is the budget of all rounds: pass their number, rounds=..., or the budget of one round, rho=..."
+            "a ledger is the budget of all rounds: also pass the number of rounds, rounds=..., or the budget of one "
+            "round, rho=..."
         )
     if rounds is None:
         return rho
     if ledger is None or own:
         raise ValueError(
-            f"rounds = {rounds} shares what a ledger has left: pass it with ledger= and without rho, epsilon and delta"
+            f"rounds = {rounds} divides the rest of a ledger's budget: pass rounds= with ledger= and without rho, "
+            "epsilon and delta"
         )
     if whole("rounds", rounds) < 1:
         raise ValueError(f"rounds must be at least 1, got {rounds}")
     share = ledger.split(rounds)
     if share == 0.0:
-        raise ValueError("nothing is left in the ledger that rounds could share")
+        raise ValueError("nothing is left of the ledger's budget that the rounds could share")
     return share
 
 
@@ -68,7 +72,7 @@ class RoundPlans:
         return relation_of(self.neighbours).size_is_public
 
     def method(self, d: int, clients: int | None = None) -> str:
-        """Whether a model of this size moves by a "median" or a "step", with this or the guessed number of clients."""
+        """Return "median" or "step": how a model of this size moves with this or the guessed number of clients."""
         if self.aggregate != "auto":
             return self.aggregate
         n = self.clients if clients is None else clients
@@ -79,24 +83,24 @@ class RoundPlans:
         return "median" if enough and hopeless(made.calibrated, made.parameters) is None else "step"
 
     def signal_to_noise(self, d: int) -> float:
-        """The signal n sqrt(rho/d) with the guessed number of clients."""
+        """Return the signal n sqrt(rho/d) with the guessed number of clients."""
         if self.clients is None:
             raise ValueError("clients is not given, so n sqrt(rho/d) is not known")
         return self.clients * math.sqrt(self.median(self.clients, d).cost.rho / d)
 
     def of_round(self, clients: int, d: int, lengths: Lengths | None) -> Plan:
-        """The plan of the release that moves the model. The number of clients is used only if it is public."""
+        """Return the plan of the release that moves the model. The number of clients is used only if it is public."""
         n = clients if self.public_number else self.clients
         return self.step(n, d, lengths) if self.method(d, n) == "step" else self.median(n, d)
 
     def cost(self, made: Plan) -> PrivacyCost:
-        """The cost of a round: its release, and for steps the number that tracks the median length."""
+        """Return the cost of a round: the release and, for steps, the number that tracks the median length."""
         if made.method != "robust_step" or not self.tracked:
             return made.cost
         return made.cost + self.lengths(made.n, made.d).cost
 
     def median(self, n: int | None, d: int) -> Plan:
-        """The plan of a median, with the whole budget of a round."""
+        """Return the plan of a median with the whole budget of a round."""
         return plan(
             n,
             d,
@@ -109,7 +113,7 @@ class RoundPlans:
         )
 
     def whole_step(self, n: int | None, d: int) -> Plan:
-        """The plan of a step with the whole budget of a round."""
+        """Return the plan of a step with the whole budget of a round."""
         return plan_step(
             n if self.public_number else None,
             d,
@@ -122,7 +126,7 @@ class RoundPlans:
         )
 
     def step(self, n: int | None, d: int, lengths: Lengths | None) -> Plan:
-        """The plan of a step with the budget that the number for the median length leaves."""
+        """Return the plan of a step with the part of the budget that the number for the median length leaves."""
         whole = self.whole_step(n, d)
         if not self.tracked:
             return whole
@@ -133,10 +137,10 @@ class RoundPlans:
         return plan_step(whole.parameters.n, d, threshold, rho=rho, neighbours=self.neighbours, unit=self.unit)
 
     def lengths(self, n: int | None, d: int) -> Plan:
-        """The plan of the number that tracks the median length.
+        """Return the plan of the number that tracks the median length.
 
-        Its share is taken of the same cost as the share of the step in d dimensions, so that the shares add up to it.
-        The cost does not depend on the number of clients.
+        Its budget and the budget of the step in d dimensions are shares of the same cost, so that the shares add up to
+        this cost. The cost does not depend on the number of clients.
         """
         rho = (1.0 - _ROUNDING) * LENGTHS_SHARE * self.whole_step(2, d).cost.rho
         return plan_step(2 if n is None else n, 1, rho=rho, neighbours=self.neighbours, unit=self.unit)

@@ -86,8 +86,8 @@ class PrivateGeometricMedian(_Releasing):
     failure_probability : float
         The accepted probability of a failed or useless release.
     profile : {"default", "paper"}
-        The constants of the methods "dpgd", "loc_dpgd" and "loc_cutting_plane": those of this package, or those that
-        the paper prints.
+        The constants of the methods "dpgd", "loc_dpgd" and "loc_cutting_plane": the constants of this package, or the
+        constants that the paper prints.
     geometry : {"euclidean", "sphere"}
         Whether samples are coordinates, or longitude and latitude in degrees.
     inference : bool

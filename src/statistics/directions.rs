@@ -3,8 +3,8 @@
 //!
 //! Let u be the unit vector from a record to theta. The sum of u is the gradient of [`super::gradient`]. The sum of u
 //! u^T, divided by the number of records, is the second moment of the directions. Both sums are released together
-//! because this costs little more than the gradient alone: replacing a record moves the gradient most if u becomes -u,
-//! and u u^T does not move then.
+//! because this costs little more than the gradient alone. The reason is that replacing a record changes the gradient
+//! most if u becomes -u, and then u u^T does not change.
 //!
 //! **The vector.** First the gradient, then b times the upper triangle of the sum of u u^T, where b is a weight.
 //! [`super::second_moments`] describes how the triangle is scaled.
@@ -16,12 +16,12 @@
 //! replacement. So under replacement the directions add almost nothing to the cost of the gradient, if b is a little
 //! below 1/sqrt(2).
 //!
-//! *Proof.* Let u and u' be the exact unit vectors of two records; either may be zero. For u u^T the program computes
-//! M = v v^T 2^-2k, where v is an integer vector and k its number of binary places. Let M' be the same matrix for u'.
-//! Both parts of the vector are computed from the same difference theta - x. In the gradient, u is rounded to multiples
-//! of 2^-40. This and earlier rounding errors move u by at most sqrt(d) 2^-41 + (d + 6) 2^-53 = e/2, by the proof of
-//! [`super::gradient`]. In the second part, v 2^-k is at most t away from u. So M is at most t (|u| + |u| + t) <= p
-//! away from u u^T. The first parts of two records are therefore at most |u - u'| + e apart.
+//! *Proof.* Let u and u' be the exact unit vectors of two records, where each may be zero. For u u^T the program
+//! computes M = v v^T 2^-2k, where v is an integer vector and k its number of binary places. Let M' be the same matrix
+//! for u'. Both parts of the vector are computed from the same difference theta - x. In the gradient, u is rounded to
+//! multiples of 2^-40. This rounding and earlier rounding errors move u by at most sqrt(d) 2^-41 + (d + 6) 2^-53 = e/2,
+//! by the proof of [`super::gradient`]. In the second part, v 2^-k is at most t away from u. So M is at most t (|u| +
+//! |u| + t) <= p away from u u^T. The first parts of two records are therefore at most |u - u'| + e apart.
 //!
 //! Let u and u' be unit vectors, c = u.u' and y = ||u u^T - u' u'^T|| = sqrt(2 - 2 c^2). Then c >= -sqrt(1 - y^2/2) >=
 //! -1 + y^2/4, so |u - u'|^2 = 2 - 2 c <= 4 - y^2/2. The squared distance of (u, b M) and (u', b M') is at most f = 4 -
@@ -46,10 +46,11 @@ use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// The largest weight b of the proof. Under replacement, directions with a weight below this bound add almost no cost.
+/// The largest weight b for which the proof holds. Under replacement, directions with a weight below this bound add
+/// almost no cost.
 pub const WEIGHT_MAX: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
-/// The sums over records of u and of b u u^T, in units of 2^-bits; a record at theta contributes zero.
+/// The sums over records of u and of b u u^T, in units of 2^-bits. A record at theta contributes zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GradientAndDirections {
     theta: Vec<f64>,

@@ -1,19 +1,19 @@
 //! The gradient of the sum of distances, on an integer lattice.
 //!
 //! Each record's unit vector is rounded to multiples of 2^-bits, and the multiples are summed as integers. Such a sum
-//! is exact. So it does not depend on the number of threads, the division into blocks or the instruction set.
+//! is exact, so it does not depend on the number of threads, the division into blocks or the instruction set.
 //!
-//! **Neighbors and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a vector u
-//! rounded coordinate by coordinate. If the computed sum of squares s lies in [2^-960, 2^960], its relative error is at
-//! most (d + 2) 2^-53, because there are d + 1 rounded additions of rounded squares. Squares that underflow lose at
-//! most d 2^-1075, which is negligible relative to 2^-960. The square root halves the error and adds 2^-53. The
+//! **Neighbors and sensitivity** (L2, lattice units): [`Gradient::bound`]. *Proof.* A record contributes a unit vector
+//! that is rounded coordinate by coordinate. If the computed sum of squares s lies in [2^-960, 2^960], its relative
+//! error is at most (d + 2) 2^-53, because there are d + 1 rounded additions of rounded squares. Squares that underflow
+//! lose at most d 2^-1075, which is negligible relative to 2^-960. The square root halves the error and adds 2^-53. The
 //! division and the product add 2^-53 each. So the computed vector has a norm of at most 1 + (d + 6) 2^-53. The
 //! rounding of theta - x does not matter for this bound, because it only changes the direction of the vector. If s lies
 //! outside of [2^-960, 2^960], the differences are first scaled by a power of two, so that the largest difference lies
 //! in [1, 2), and the same bound holds. Rounding to the lattice adds at most sqrt(d)/2 units. So a record that is added
 //! or removed moves the sum by at most 2^bits (1 + (d + 6) 2^-53) + sqrt(d)/2. Replacing a record removes one such
 //! vector and adds another, so the sum moves by at most twice as much. The bound needs finite coordinates of theta and
-//! of the records; both are made finite when a query or a dataset is created. ∎
+//! of the records. They are made finite when a query or a dataset is created. ∎
 
 use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits};
 use crate::numeric::block::{Block, Coordinate, AnyBlock};
@@ -29,8 +29,8 @@ use crate::runtime::parallel_fold::sum_any_records;
 use crate::runtime::points::Points;
 use crate::runtime::pulse::{Interrupted, Pulse};
 
-/// The finest lattice. On a finer lattice, block sums could be inexact: first the sums of [`super::mean_shift`], which
-/// are doubles, and then 64-bit integer sums.
+/// The finest lattice. On a finer lattice, the sums of a block could be inexact. This would happen first for the sums
+/// of [`super::mean_shift`], which are doubles, and later for sums of 64-bit integers.
 pub const BITS_MAX: u32 = 40;
 
 /// The largest number of records in a block. A block takes some tens of microseconds in few dimensions.
@@ -43,7 +43,7 @@ const TOGETHER: usize = 4;
 /// matters for a descent on few records, which makes thousands of queries.
 const SINGLE_THREAD_COORDINATES: usize = 1 << 13;
 
-/// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits; a record at theta contributes zero.
+/// The sum over records of (theta - x)/||theta - x||, in units of 2^-bits. A record at theta contributes zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradient {
     theta: Vec<f64>,
@@ -123,7 +123,7 @@ fn records_per_block(n: usize, d: usize) -> usize {
 /// Adds a block to the total. The `rounder` is 1.5 * 2^(52 - bits), and doubles near the rounder are multiples of
 /// 2^-bits. So adding the rounder to a coordinate rounds the coordinate to the lattice. The bits of this sum, read as
 /// an integer, are the bits of the rounder plus the number of lattice units. The kernel sums these integers in any
-/// order and subtracts the bits of the rounder at the end. Integer wrap-around cancels.
+/// order and subtracts the bits of the rounder at the end. If the integers wrap around, the subtraction cancels this.
 struct BlockGradient<'a> {
     block: AnyBlock<'a>,
     theta: &'a [f64],
@@ -131,7 +131,7 @@ struct BlockGradient<'a> {
     total: &'a mut [i64],
 }
 
-/// The number to which a coordinate is added to round it to a multiple of 2^-bits.
+/// The rounder: a coordinate is added to this number to round the coordinate to a multiple of 2^-bits.
 pub(super) fn rounder(bits: u32) -> f64 {
     1.5 * f64::from(52 - bits).exp2()
 }
@@ -164,7 +164,7 @@ impl Kernel for Many<BlockGradient<'_>> {
     }
 }
 
-/// Processes a group of records at a time: each SIMD lane holds another record.
+/// Processes a group of records together. Each SIMD lane holds another record.
 #[inline(always)]
 fn few<const D: usize>(block: AnyBlock<'_>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let coordinates: &[f64; D] = theta.try_into().expect("the dimension was matched");
@@ -214,8 +214,9 @@ pub(super) fn add_sums<const D: usize>(total: &mut [i64], sums: &[Row<u64>; D], 
     }
 }
 
-/// Processes four records at a time: each SIMD lane holds another coordinate. The loops are written out. With `map` on
-/// an array, the compiler may not inline the closure, and would then compile it for the baseline instruction set.
+/// Processes four records together. Each SIMD lane holds another coordinate. The loops are written out, because the
+/// compiler might not inline a closure of `map` on an array, and would then compile the closure for the baseline
+/// instruction set.
 #[inline(always)]
 pub(super) fn many<T: Coordinate>(block: Block<'_, T>, theta: &[f64], rounder: f64, total: &mut [i64]) {
     let (d, coordinates) = (theta.len(), block.coordinates());

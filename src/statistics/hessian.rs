@@ -3,8 +3,9 @@
 //! [`super::second_moments`] of the records beyond the radius.
 //!
 //! The Hessian is (K - T')/radius, where T' is the traceless part of T. K and T are released together because the
-//! vector is hardly more sensitive than T alone. Replacing a record cannot change both much: a record within the radius
-//! contributes nothing to T, and two records that contribute much to T contribute almost the same to K.
+//! sensitivity of the vector is hardly larger than the sensitivity of T alone. The reason is that replacing a record
+//! cannot change K and T both by much: a record within the radius contributes nothing to T, and two records that
+//! contribute much to T contribute almost the same to K.
 //!
 //! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
 //!
@@ -12,29 +13,31 @@
 //! sqrt(d (d + 1)/2 + 1) and p = t (2 + t), where t is the rounding error of a vector in [`super::second_moments`].
 //! Replacing a record moves the vector by at most 2^bits (sqrt(max(2, a^2, 1 + a^2 q^2)) + a 2^-20 + sqrt(2) p) (1 +
 //! 2^-19) + s. Adding or removing a record moves the vector by at most 2^bits (sqrt(max(a^2, 1 + a^2 q^2)) + a 2^-21 +
-//! p) (1 + 2^-19) + s. So if records are replaced and a <= min(sqrt(2), 1/q), releasing K in addition to T costs almost
+//! p) (1 + 2^-19) + s. So under replacement, if a <= min(sqrt(2), 1/q), releasing K in addition to T costs almost
 //! nothing. In one dimension, the same formulas hold with q = 0 for a record that is added or removed, and with q = 1
 //! for a record that is replaced. [`Hessian::bound`] computes these formulas.
 //!
 //! *Proof.* A record within the radius contributes (a, 0). A record beyond the radius contributes (a k, M) with the
 //! matrix M = v v^T 2^-2b of rank one, where b is the number of binary places of v. Let w be the computed quotient
-//! radius/distance, which is at most 1. By the lemma of [`super::second_moments`] the Frobenius norm m of M is at most
-//! (sqrt(w) + t)^2 (1 + e) <= (w + p) (1 + e), with e = (d + 20) 2^-53, and k differs from q w by at most 2^-21 (1 +
-//! 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= m^2 + m'^2.
+//! radius/distance, which is at most 1. Let e = (d + 20) 2^-53. By the lemma of [`super::second_moments`], the
+//! Frobenius norm m of M is at most (sqrt(w) + t)^2 (1 + e) <= (w + p) (1 + e). The number k differs from q w by at
+//! most 2^-21 (1 + 2^-20). The Frobenius product of two such matrices is not negative, so ||M - M'||^2 <= m^2 + m'^2.
 //!
-//! Consider two records beyond the radius. The distance of their contributions is at most the length of (a (k - k'), m,
-//! m'). This length is at most (L + 2 a 2^-21 + sqrt(2) p) (1 + e), up to the factor 1 + 2^-20 above, where L is the
-//! length of (a q (w - w'), w, w'). The square of L, which is a^2 q^2 (w - w')^2 + w^2 + w'^2, is convex in (w, w'). So
-//! L^2 is largest in a corner of the unit square, where it is at most max(2, 1 + a^2 q^2).
+//! Consider two records beyond the radius. The distance of their contributions is at most the length of the vector (a
+//! (k - k'), m, m'). Let L be the length of the vector (a q (w - w'), w, w'). Then the distance is at most (L + 2 a
+//! 2^-21 + sqrt(2) p) (1 + e), up to the factor 1 + 2^-20 above. The square L^2 = a^2 q^2 (w - w')^2 + w^2 + w'^2 is a
+//! convex function of (w, w'). So L^2 is largest in a corner of the unit square, where it is at most max(2, 1 + a^2
+//! q^2).
 //!
-//! Consider a record within the radius and a record beyond the radius. The distance of their contributions has the
-//! square a^2 (1 - q w)^2 + w^2, apart from the same rounding errors. This is convex in w and at most a^2 for w = 0 or
-//! 1 + a^2/d^2 for w = 1. For d >= 2, 1/d <= q, so 1 + a^2/d^2 <= 1 + a^2 q^2. For d = 1 the formula uses 1/d = 1 in
-//! place of q.
+//! Consider a record within the radius and a record beyond the radius. The squared distance of their contributions is
+//! a^2 (1 - q w)^2 + w^2, apart from the same rounding errors. This is a convex function of w, so it is at most the
+//! larger of its values a^2 at w = 0 and 1 + a^2/d^2 at w = 1. If d >= 2, then 1/d <= q, so 1 + a^2/d^2 <= 1 + a^2 q^2.
+//! For d = 1 the formula uses 1/d = 1 in place of q.
 //!
-//! If a record is added or removed, the squared length of its contribution is a^2 within the radius and a^2 q^2 w^2 +
-//! w^2 beyond the radius, with the rounding errors of one k and one m. Weights in the vector are rounded down. Rounding
-//! to the lattice changes the distance of two vectors by at most 1 in every coordinate, and by at most s in all. ∎
+//! Consider a record that is added or removed. The squared length of its contribution is a^2 if the record is within
+//! the radius, and otherwise a^2 q^2 w^2 + w^2, with the rounding errors of one k and one m. Weights in the vector are
+//! rounded down. Rounding to the lattice changes the distance of two vectors by at most 1 in every coordinate, and by
+//! at most s in all. ∎
 
 use super::curvature::CONTRIBUTION_BITS;
 use super::second_moments::{

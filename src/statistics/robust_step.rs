@@ -329,7 +329,7 @@ impl<T: Total> Kernel for AddSegment<'_, T> {
     }
 }
 
-/// The sum over records of (x - center)/max(|x - center|, threshold), in units of 2^-bits; a record at the center
+/// The sum over records of (x - center)/max(|x - center|, threshold), in units of 2^-bits. A record at the center
 /// contributes zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RobustStep {

@@ -85,11 +85,9 @@ def add(commands: Any) -> None:
     create.add_argument("file", help="for example ledger.json")
     add_budget(create, "the ledger")
     add_neighbours(create)
-    create.add_argument(
-        "--unit", default=RECORD, help="what is protected as a whole, such as person; default: one %(default)s"
-    )
+    create.add_argument("--unit", default=RECORD, help="the protected unit, such as person; default: %(default)s")
     create.set_defaults(command=create_ledger)
-    show = actions.add_parser("show", help="what was spent", description="Show a ledger's budget and entries.")
+    show = actions.add_parser("show", help="show what was spent", description="Show a ledger's budget and entries.")
     show.add_argument("file")
     add_output(show, "table")
     show.set_defaults(command=show_ledger)
@@ -119,5 +117,5 @@ def add(commands: Any) -> None:
     enter.add_argument(
         "--neighbours", choices=get_args(Neighbours), help="the neighbor relation of the cost; default: the ledger's"
     )
-    enter.add_argument("--unit", help="what the release protects as a whole, such as person; default: the ledger's")
+    enter.add_argument("--unit", help="the unit that the release protects, such as person; default: the ledger's")
     enter.set_defaults(command=enter_cost)

@@ -1,4 +1,4 @@
-"""`dpmedian plan` shows what a release would do and cost."""
+"""`dpmedian plan` shows the queries, the cost and the predicted error of a release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["add", "show_plan"]
 
 
 def show_plan(options: argparse.Namespace) -> None:
-    """Print what a release would do and cost. This needs no data and spends nothing."""
+    """Print the queries, the cost and the predicted error of a release. This needs no data and spends nothing."""
     check_release(options)
     made: Plan | GroupsPlan
     if options.by is None:
@@ -37,8 +37,8 @@ def add(commands: Any) -> None:
     """Add the command and its arguments."""
     parser = commands.add_parser(
         "plan",
-        help="what a release would do, its cost and its predicted error",
-        description="Show what a release would do, its cost and its predicted error.\n"
+        help="show the queries, the cost and the predicted error of a release",
+        description="Show the queries, the cost and the predicted error of a release.\n"
         "This needs no data and spends nothing.",
         epilog="example: dpmedian plan 3000 200 --epsilon 2 --delta 1/3000",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("d", type=int, help="dimension")
     parser.add_argument(
-        "--unit", metavar="NAME", help="what is protected as a whole, such as person; n is then the number of persons"
+        "--unit", metavar="NAME", help="the protected unit, such as person; then n is the number of persons"
     )
     add_release(parser)
     add_output(parser, "table")

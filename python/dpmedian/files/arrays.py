@@ -43,7 +43,7 @@ def read_array(
             raise ValueError("this is not an NPZ file but a single array; its format is npy")
         with loaded as arrays:
             if name is None and len(arrays.files) != 1:
-                raise ValueError(f"it has several arrays, {arrays.files}: choose one of them, name=... (--array)")
+                raise ValueError(f"it holds the arrays {arrays.files}: choose one, name=... (--array)")
             if name is not None and name not in arrays.files:
                 raise ValueError(f"it has no array {name!r}, only {arrays.files}")
             chosen = name or arrays.files[0]

@@ -165,7 +165,7 @@ def _is_header(first: Sequence[str], dialect: Dialect, unattended: bool) -> bool
     if numbers == len(first) and not unattended:
         return False
     if numbers or missing:
-        what = "has only numbers" if numbers == len(first) else "is neither all names nor all numbers"
+        what = "has only numbers" if numbers == len(first) else "has both names and numbers"
         raise ValueError(
             f"the first line {what}: state whether it is a header, header=True or False (--header or --no-header)"
         )

@@ -3,8 +3,8 @@
 NPY and Arrow files are read in place. Other files are converted to a cache.
 
 A cache belongs to this process. It is a temporary file that only the user of the process can read. On Linux and macOS
-the file is unlinked from its folder before the first record is written, so no file is left when the process ends,
-whatever the reason.
+the file is unlinked from its folder before the first record is written, so no file is left when the process ends for
+any reason.
 """
 
 from __future__ import annotations

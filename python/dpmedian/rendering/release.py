@@ -78,7 +78,9 @@ def _facts(release: Release, region: Region | None) -> list[tuple[str, str]]:
     if region is not None:
         rows.append(("95 % region", f"radius {_distance(region.radius, release)}, for the median of the population"))
     elif release.moments is not None:
-        rows.append(("95 % region", "call confidence_region(); for so many coordinates it takes several seconds"))
+        rows.append(
+            ("95 % region", "call confidence_region(), which takes several seconds for this number of coordinates")
+        )
     rows += [
         ("method", f"{release.method}, {records_text(release)}, d = {release.point.size}"),
         ("cost", str(release.cost)),

@@ -67,7 +67,7 @@ def page_of_groups(record: Mapping[str, Any], ledger: Mapping[str, Any] | None =
             "" if pairs is None else section("Epsilon and delta", f'<div class="charts">{chart(pairs)}</div>'),
             *_plans(record),
             _traces(record),
-            "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
+            "" if ledger is None else section("The budget of the ledger", history(ledger, record)),
             section("How to check this", checks(record, ledger is not None)),
         ],
     )

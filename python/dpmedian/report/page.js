@@ -1,5 +1,5 @@
 "use strict";
-// What hovers over the curves. The page reads the same without it.
+// Tooltips for the curves. The page can be read without this script.
 for (const svg of document.querySelectorAll(".chart svg")) {
   const points = JSON.parse(svg.dataset.points);
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);

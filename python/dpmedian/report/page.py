@@ -66,7 +66,7 @@ def page_of_release(record: Mapping[str, Any], ledger: Mapping[str, Any] | None 
         section("The cost, the error, and what else was possible", _curves(found, plan)),
         section("Queries to the data", stages(plan, planned) + _trace(found)),
         section("What it would cost" if planned else "What it cost", _cost(record, plan)),
-        "" if ledger is None else section("The budget, and what else was spent of it", history(ledger, record)),
+        "" if ledger is None else section("The budget of the ledger", history(ledger, record)),
         section("How to check this", checks(record, ledger is not None)),
     ]
     return document(title, sections)

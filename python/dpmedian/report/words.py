@@ -17,7 +17,7 @@ _ROWS = 5
 
 # The unit that needs no explanation, and a part of the sentence about all other units.
 _PERSON = "person"
-_APPROVES = "whoever approves the release has to know that."
+_APPROVES = "the person who approves the release must know this."
 
 # A larger factor is not printed, because it promises nothing useful.
 _FACTOR_MAX = 1e4
@@ -55,7 +55,7 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
     size = (
         f"The number of {_plural(unit)} is treated as public."
         if cost.protection.relation.size_is_public
-        else f"How many {_plural(unit)} there are is private as well."
+        else f"The number of {_plural(unit)} is private, too."
     )
     if unit != RECORD:
         return [
@@ -65,8 +65,8 @@ def who(cost: PrivacyCost, delta: float) -> list[str]:
             *([] if unit == _PERSON else [f"The record does not say whether one {unit} is one person: {_APPROVES}"]),
         ]
     texts = [
-        f"This protects one record, which is one row of the table. {size} What is stored about this release does not "
-        f"say whether one row is one person: {_APPROVES}"
+        f"This protects one record, which is one row of the table. {size} The record of this release does not say "
+        f"whether one row is one person: {_APPROVES}"
     ]
     if cost.delta0 == 0.0:
         factor = odds(cost.for_group(_ROWS), delta)
@@ -130,8 +130,8 @@ def limits() -> list[str]:
     return [
         "It does not promise that nothing can be learned about anybody. If the result says something about all people "
         "together, this may be true of each of them, also of people whose data were not used.",
-        "It is about this result alone. Every further result from data about the same people can add to what is "
-        "learned. A ledger adds up the costs of all results.",
+        "It is about this result alone. Every further result from data about the same people can reveal more about "
+        "them. A ledger adds up the costs of all results.",
         "It assumes that nobody else could read the memory of the computer that made the result, and that the "
         "settings were chosen without looking at the data.",
     ]

@@ -137,8 +137,8 @@ def as_group_records(
 
     `by` is the name of a column, a list of names, or the label of each row (`take_keys`). A row is left out if it has
     no id, no label, or a label that is not a key. If `keys` is None, every label in the data names a group. A unit
-    contributes to at most `most` groups, namely those in which it has the most rows. Of two groups in which the unit
-    has equally many rows, the group that comes first in the order of the keys (or of the labels as text) is taken.
+    contributes to at most `most` groups, namely the groups in which it has the most rows. Of two groups in which the
+    unit has equally many rows, the group that comes first in the order of the keys (or of the labels as text) is taken.
     `weights` need the public cap `weight_max`. The weight of a unit in a group is the largest weight of its rows in the
     group.
     """

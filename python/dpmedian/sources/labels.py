@@ -3,8 +3,8 @@
 Two labels are equal if they have the same characters as text. So the integer 7, the double 7.0 and the text "7" are the
 same label. This is necessary because many readers turn a column of integers into doubles if a value is missing. Labels
 are compared in full and not by a hash, because a collision of hashes would merge two units. A label is missing if its
-cell is empty, or if the cell contains neither text nor a whole number. Each cell is read separately, and the content of
-a cell never raises an error.
+cell is empty, or if the content of the cell is not text and not a whole number. Each cell is read separately, and the
+content of a cell never raises an error.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Source(Protocol):
     def sample(self, stream: Stream, size: int) -> Source:
         """Return a uniform random sample of this many records, or all records if there are fewer.
 
-        The sample is drawn with hidden randomness. The function is allowed only under replacement, because `size`
-        records are drawn whatever the number of records is.
+        The sample is drawn with hidden randomness. The function is allowed only under replacement, because under
+        add/remove an added record would push another record out of the sample.
 
         It is allowed only if neighbors replace a record.
         """

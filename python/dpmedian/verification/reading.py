@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 # The largest number of releases, and of values, in a stage. The Rust core counts with 64-bit integers.
 _MOST = 2**62
 
-# The largest number of stages. No method has so many, so a record with more stages is refused at once.
+# The largest number of stages. No method has so many stages, so a record with more stages is refused at once.
 _MOST_STAGES = 10_000
 
 _OUTCOMES = ("planned", "released", "failed")
@@ -102,7 +102,7 @@ class Recorded(CalibratedMethod):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordedPlan(Plan):
-    """A plan that was read from a record. It describes what was done, and cannot run."""
+    """A plan that was read from a record. It describes a release that was made, and cannot run."""
 
     def run(self, points: Any, **options: Any) -> Release:
         """Raise an error, because this plan cannot run."""

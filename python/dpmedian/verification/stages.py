@@ -175,7 +175,7 @@ def _lattice_draw(stage: Stage, neighbours: Neighbours, d: int, cap: PrivacyCost
 
 
 def _nothing_else(stage: Stage, *parts: str) -> Iterator[str]:
-    """Check that the cost has no parts except those of this kind of noise."""
+    """Check that the cost has only the parts that belong to this kind of noise."""
     nothing = PrivacyCost(neighbours=stage.cost.neighbours, unit=stage.cost.unit)
     rest = replace(stage.cost, **{part: getattr(nothing, part) for part in parts})
     if rest != nothing:
