@@ -1,11 +1,11 @@
-# Every target sets itself up: a Python 3.10+ interpreter and a Rust toolchain are all that must be there.
+# Every target installs what it needs. Only a Python interpreter (3.10 or newer) and a Rust toolchain must be there.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := Cargo.toml Cargo.lock pyproject.toml $(shell find src crates -type f)
 SOURCES := $(CORE) README.md $(shell find python -type f -not -name '*.so' -not -path '*/__pycache__/*')
-# What is installed in the environment: $(VENV)/wheel, $(VENV)/release with all optimizations, or $(VENV)/develop.
+# The build that is installed in the environment: $(VENV)/wheel, $(VENV)/release with all optimizations, or $(VENV)/develop.
 INSTALLED ?= $(VENV)/wheel
 # Tests run in several processes, so linear algebra has one thread in each.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
@@ -13,24 +13,24 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 
-help:  ## This list.
+help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-demo: $(VENV)/wheel  ## Build, install, and release a private median of the bundled data.
+demo: $(VENV)/wheel  ## Build and install the package, and release a private median of the bundled data.
 	$(BIN)/python examples/quickstart.py
 
-dev: $(VENV)/develop  ## The package as it lies here, in the environment: only changes of the core need this again.
+dev: $(VENV)/develop  ## Install the package in editable mode. Run this again after a change of the core.
 
-quick: $(VENV)/tools $(VENV)/develop $(VENV)/core-tested  ## The fast loop: fast tests of what changed, and lints.
+quick: $(VENV)/tools $(VENV)/develop $(VENV)/core-tested  ## Run the fast tests of the parts that changed, and the lints.
 	$(MAKE) lint INSTALLED=$(VENV)/develop
 	$(PYTEST) -m 'not slow'
 
-test: $(VENV)/tools $(VENV)/wheel  ## Everything that CI runs.
+test: $(VENV)/tools $(VENV)/wheel  ## Run everything that CI runs.
 	cargo test --quiet
 	$(MAKE) lint
 	$(PYTEST)
 
-lint: $(VENV)/tools $(INSTALLED) $(VENV)/linted-core $(VENV)/linted-stubs $(VENV)/linted-forms  ## Formatting, lints, types, stubs and schemas; warnings are errors.
+lint: $(VENV)/tools $(INSTALLED) $(VENV)/linted-core $(VENV)/linted-stubs $(VENV)/linted-forms  ## Check formatting, lints, types, stubs and schemas. Warnings are errors.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -38,54 +38,54 @@ lint: $(VENV)/tools $(INSTALLED) $(VENV)/linted-core $(VENV)/linted-stubs $(VENV
 
 # Both need the network: the advisories are fetched, and --strict fails if a version is not known. pip-audit has an environment
 # of its own, so that its dependencies are not among those that it checks.
-dependencies: $(VENV)/base  ## Known vulnerabilities, licenses and sources of what the package is built of and tested with.
+dependencies: $(VENV)/base  ## Check the vulnerabilities, licenses and sources of all dependencies.
 	cargo deny check  # cargo install --locked cargo-deny
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/python -m pip --disable-pip-version-check --quiet install pip-audit==2.10.1
 	$(VENV)/audit/bin/pip-audit --strict --disable-pip --no-deps -r tests/constraints.txt
 
-# zig, found on the path, links against the symbols of an old C library, so that old systems take the wheel.
-wheel: $(VENV)/tools  ## A wheel and a source distribution, in dist/, checked here and with PYTHONS="INTERPRETER ...".
+# zig, found on the path, links against the symbols of an old C library, so the wheel works on old systems.
+wheel: $(VENV)/tools  ## Build a wheel and a source distribution in dist/, and check them, also with PYTHONS="INTERPRETER ...".
 	rm -rf dist
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --quiet --zig --compatibility manylinux_2_17 --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/python tests/check_distribution.py dist $(PYTHONS)
 
-bench: $(VENV)/tools $(VENV)/release  ## Benches of the kernels, and ratios against the peers in one run.
+bench: $(VENV)/tools $(VENV)/release  ## Time the kernels, and compare them with the peers.
 	cargo bench
 	$(BIN)/python benches/compare.py
 	$(BIN)/python benches/scaling.py
 
-gauntlet: $(VENV)/tools $(VENV)/wheel  ## Accuracy of the default method, with intervals.
+gauntlet: $(VENV)/tools $(VENV)/wheel  ## Measure the accuracy of the default method.
 	$(BIN)/python benches/gauntlet.py
 
-calibration: $(VENV)/tools $(VENV)/wheel  ## Predicted against measured error and failure of the default method.
+calibration: $(VENV)/tools $(VENV)/wheel  ## Compare predicted with measured errors and failures of the default method.
 	$(BIN)/python benches/calibration.py
 
-gauntlet-long: $(VENV)/tools $(VENV)/wheel  ## No silent garbage: thousands of small runs, hours.
+gauntlet-long: $(VENV)/tools $(VENV)/wheel  ## Search for silent failures in thousands of small runs, which takes hours.
 	$(BIN)/python benches/gauntlet.py --long
 
-audit: $(VENV)/tools $(VENV)/wheel  ## Claimed against measured privacy, of every mechanism and method.
+audit: $(VENV)/tools $(VENV)/wheel  ## Measure lower bounds on the privacy loss of every mechanism and method.
 	$(BIN)/python tests/audit.py
 
-mutants: $(VENV)/tools $(VENV)/wheel  ## Ways to lose privacy by a small change, each caught by a named test.
+mutants: $(VENV)/tools $(VENV)/wheel  ## Put faults into the code. A named test must find each fault.
 	$(BIN)/python tests/mutants/run.py
 
-fuzz: $(VENV)/tools $(VENV)/wheel  ## Odd arguments, damaged files, changed records and ledgers; minutes.
+fuzz: $(VENV)/tools $(VENV)/wheel  ## Try odd arguments and damaged files, audit records and ledgers, which takes minutes.
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz.py
 
-stress: $(VENV)/tools $(VENV)/wheel  ## Eight processes on one ledger, killed and disturbed.
+stress: $(VENV)/tools $(VENV)/wheel  ## Charge one ledger from eight processes that are killed and disturbed.
 	$(BIN)/python tests/stress_ledger.py
 
-docs: $(VENV)/tools $(VENV)/wheel  ## The documentation, in docs/_build; warnings are errors.
+docs: $(VENV)/tools $(VENV)/wheel  ## Build the documentation in docs/_build. Warnings are errors.
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
-transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs and write its outputs and pictures again.
+transcripts: $(VENV)/tools $(VENV)/wheel  ## Run the code in README and docs, and write its outputs and pictures again.
 	$(BIN)/python tests/transcripts.py
 	$(BIN)/python docs/pictures.py
 
-tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchmarks again; PEERS=DIRECTORY for the peers.
+tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the benchmarks again. PEERS=DIRECTORY includes the peers.
 	$(BIN)/python benches/gauntlet.py --runs 200 > docs/tables/gauntlet.md
 	$(BIN)/python benches/scaling.py > docs/tables/scaling.md
 	$(BIN)/python benches/theorem.py > docs/tables/theorem.md
@@ -104,18 +104,18 @@ tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the page of benchm
 	cd docs/pictures && $(CURDIR)/$(BIN)/python ../../benches/federated.py > ../tables/federated.md  # and its picture
 
 # Ray, which only this needs, is heavy: it is installed here and not with the tests.
-flower: $(VENV)/tools $(VENV)/wheel  ## The simulation of the Flower strategy: writes its table and its picture again.
+flower: $(VENV)/tools $(VENV)/wheel  ## Run the simulation of the Flower strategy, and write its table and its picture again.
 	$(PIP) install 'flwr[simulation]' scikit-learn -c tests/constraints.txt
 	cd docs/pictures && $(CURDIR)/$(BIN)/python ../../examples/flower_simulation.py 1 > ../tables/flower.txt
 
-venv: $(VENV)/tools  ## The environment of the tests.
+venv: $(VENV)/tools  ## Make the environment of the tests.
 
 pins: $(VENV)/tools  ## Write the exact versions of the test dependencies again.
 	$(PIP) install --upgrade --upgrade-strategy eager --group all
 	{ echo '# Exact versions of the test dependencies, written by `make pins`. Older interpreters take what they can install.'; \
 	  $(PIP) freeze --exclude dpmedian | sed 's/$$/ ; python_version >= "3.11"/'; } > tests/constraints.txt
 
-clean:  ## Remove what was built.
+clean:  ## Remove everything that was built.
 	rm -rf $(VENV) target dist
 
 # The interpreter's environment with what building a wheel needs, and no more: enough for the demo.

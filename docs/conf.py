@@ -34,11 +34,11 @@ myst_heading_anchors = 3
 # Docstrings mark code with single backticks.
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # the docstrings say them, in words
+autodoc_typehints = "none"  # the docstrings describe types in words
 autodoc_default_options = {"members": True, "undoc-members": False}
-napoleon_use_rtype = napoleon_use_param = False  # types are words here, not names to be linked
+napoleon_use_rtype = napoleon_use_param = False  # types are words here, and not names to link
 napoleon_google_docstring = False
-napoleon_use_ivar = True  # attributes are told with their class, not as objects of their own
+napoleon_use_ivar = True  # attributes are described in the docstring of their class
 python_maximum_signature_line_length = 80
 
 html_theme = "pydata_sphinx_theme"
@@ -47,7 +47,7 @@ html_static_path = ["_static"]
 html_css_files = ["dpmedian.css"]
 html_logo = html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
-html_sidebars = {"index": [], "tutorial": [], "benchmarks": []}  # pages without others beside them
+html_sidebars = {"index": [], "tutorial": [], "benchmarks": []}  # pages that have no neighbors in a section
 html_theme_options = {
     "logo": {"text": html_title},
     "github_url": "https://github.com/dpmedian/dpmedian",

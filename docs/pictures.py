@@ -1,4 +1,4 @@
-"""Draws the pictures of the README and the documentation: `make transcripts`."""
+"""Draw the pictures of the README and the documentation, as a part of `make transcripts`."""
 
 import dataclasses
 import shutil
@@ -21,7 +21,7 @@ PICTURES = Path(__file__).parent / "pictures"
 
 
 def front(release: dpmedian.Release, dark: bool) -> None:
-    """The picture of the front page: a cloud, its mean, which broken devices pull away, and the private median.
+    """Draw the picture of the front page: a cloud, its mean, which broken devices pull away, and the private median.
 
     The data are invented. Drawn twice, on a transparent ground, for light and for dark pages.
     """
@@ -54,10 +54,10 @@ def front(release: dpmedian.Release, dark: bool) -> None:
 
 
 def page(release: dpmedian.Release) -> None:
-    """The page of a release as a browser draws it, if a browser is installed; the data and the date are invented."""
+    """Draw the page of a release with a browser, if a browser is installed. The data and the date are invented."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
-        print("the picture of a page needs chromium: not drawn anew")
+        print("the picture of a page needs chromium: not drawn again")
         return
     shown = dataclasses.replace(release, name="typical place", seeded=False, date="2026-01-31T12:00:00+00:00")
     with tempfile.TemporaryDirectory() as folder:

@@ -30,7 +30,7 @@ TOKEN = re.compile(
 
 
 def name(word: str) -> str | None:
-    """A variable in LaTeX (`sigma`, `x_i`, `e1`, `f_k'`), or None for a word of the language. Quotes may be curled."""
+    """Return a variable in LaTeX (`sigma`, `x_i`, `f_k'`), or None for a word of the language. Quotes may be curled."""
     greek = "|".join(GREEK)
     found = re.fullmatch(f"({greek}|[A-Za-z])(?:([0-9]+)|_({greek}|[A-Za-z0-9]))?('*)", word.replace("\u2019", "'"))
     if not found:
@@ -143,7 +143,7 @@ def word(text: str) -> str:
 
 
 def typeset(text: str) -> list[str | nodes.math]:
-    """The text in pieces, with its formulas as math nodes."""
+    """Return the text in pieces, with its formulas as math nodes."""
     reader, pieces, at = Reader(text, words=False), list[str | nodes.math](), 0
     while at < len(reader.tokens):
         kind, token = reader.tokens[at]
@@ -160,7 +160,7 @@ def typeset(text: str) -> list[str | nodes.math]:
 
 
 def is_formula(parts: list[str]) -> bool:
-    """Whether it is more than a number or the name of a function, and does not begin inside a word."""
+    """Return whether a piece is more than a number or the name of a function, and does not begin inside a word."""
     if not parts or parts[0] in ("+", "/", "=", ",", "<", ">", r"\cdot", r"\le", r"\ge", r"\ldots"):
         return False
     words = {*FUNCTIONS.values(), *SIGNS.values()}
@@ -189,7 +189,7 @@ def short(parts: list[str]) -> list[str | nodes.math]:
 
 
 def drawn(latex: str, block: bool = False) -> str | None:
-    """The MathML, or None if the LaTeX cannot be parsed."""
+    """Return the MathML, or None if the LaTeX cannot be parsed."""
     try:
         return latex2mathml.tex2mathml(latex, as_block=block)
     except (SyntaxError, ValueError, IndexError, AttributeError):

@@ -1,6 +1,6 @@
-"""The order of the examples in the gallery, and how they run.
+"""The order of the examples in the gallery, and the arguments with which they run.
 
-Sphinx keeps names of functions in its cache, not functions.
+Sphinx stores the names of functions in its cache, and not the functions.
 """
 
 
@@ -10,7 +10,7 @@ def seeded(gallery_conf, script_vars) -> list[str]:
 
 
 class Order:
-    """The first steps first, the others by their names."""
+    """Sort the quickstart first, and the other examples by their names."""
 
     def __init__(self, directory: str) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The page of proofs contains every Markdown file beside the code, so that none can be forgotten or copied."""
+"""Put every Markdown file beside the code into the page of proofs, so that no file is forgotten or copied."""
 
 from pathlib import Path
 
