@@ -185,7 +185,7 @@ def methods_table(runs: int, sizes: Sequence[int], dimensions: Sequence[int], ne
                     total = measured.errors.size
                     lost = round(measured.failure * total)
                     low, high = 1.0 - upper_bound(total - lost, total, 0.025), upper_bound(lost, total, 0.025)
-                    # If every error counts as useless, there are no failures to predict.
+                    # If the predicted error is so large that every error counts as useless, no failures are predicted.
                     failure = predicted.failure if predicted.error_at(1.0) < USELESS else max(predicted.failure, low)
                     wrong = [
                         *(["error"] if not 1.0 / FACTOR <= ratio <= FACTOR else []),

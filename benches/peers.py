@@ -11,8 +11,8 @@ other imports (torch, cupy) are for parts that are not used here.
 
 All peers get the same budget: rho for zero-concentrated privacy, mu = sqrt(2 rho) for Gaussian privacy, and for the two
 peers that need (epsilon, delta), the epsilon that rho gives at this delta. The last table says which information about
-the data each peer gets. The constants of the peers are the constants of the authors' experiments. Nothing was tuned,
-neither for the peers nor for this library.
+the data each peer gets. The constants of the peers are the constants of the authors' experiments. No constant was
+tuned, for the peers or for this library.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def coinpress(path: Path) -> Release:
     code = module(path, "algos", torch=types.ModuleType("torch"), utils=types.ModuleType("utils"))
 
     def release(points: Points, told: Told) -> Points:
-        # The shares of the budget are those of the authors: for four steps, and if the ball is large, for ten steps.
+        # The shares of the budget are the shares of the authors' code: for four steps, and if the ball is large, for
+        # ten steps.
         steps = 4 if told.radius < 1e3 * told.scale else 10
         shares = [told.rho / (4 * (steps - 1))] * (steps - 1) + [0.75 * told.rho]
         d = points.shape[1]

@@ -5,10 +5,10 @@
 //!
 //! | folder | contents |
 //! |---|---|
-//! | [`statistics`] | what can be queried about the records: exact integers, each with the proof of its sensitivity |
+//! | [`statistics`] | the queries about the records, with exact integer answers and the proofs of their sensitivity |
 //! | [`release`] | the privacy boundary: exact integers with their sensitivity, and the tape, which alone opens them
 //! and adds noise |
-//! | [`sampler`] | exact discrete distributions, integer arithmetic only |
+//! | [`sampler`] | exact samplers of discrete distributions, with integer arithmetic only |
 //! | [`mechanism`] | mechanisms that make many queries or draw from huge sets: descent, inverse sensitivity |
 //! | [`preprocess`] | from a caller's rows to records: ids as codes, one record per unit, groups, positions on the
 //! globe |

@@ -94,16 +94,16 @@ class PrivateGeometricMedian(_Releasing):
         Whether "adaptive" also releases second moments, together with its gradients. `confidence_region` needs second
         moments.
     neighbours : {"replace", "add_remove"}
-        Whether neighbors differ in one replaced record, or one of them has one record more.
+        The neighbor relation: neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
-        With "add_remove" a public guess of the number of samples, which is private; with `weight_max` a guess of the
-        sum of (weight / weight_max).
+        With "add_remove", where the number of samples is private, a public guess of this number. With `weight_max`, a
+        public guess of the sum of (weight / weight_max).
     weight_max : float, optional
         The public cap on the weights that `fit` gets as `sample_weight`.
     ledger : Ledger, optional
-        The budget that every `fit` is charged to; clones share it.
+        The ledger that is charged for every `fit`. Clones share the ledger.
     random_state : int or RandomState, optional
-        Predictable noise, for simulations; leave it at None for a release.
+        A seed that makes the noise predictable, for simulations only. Leave it at None for a release.
 
     Attributes
     ----------
@@ -182,16 +182,16 @@ class PrivateKMedians(ClusterMixin, _Releasing):  # type: ignore[misc, unused-ig
         The accepted probability that not all clusters are found if the data consist of n_clusters clusters of equal
         sizes.
     neighbours : {"replace", "add_remove"}
-        Whether neighbors differ in one replaced record, or one of them has one record more.
+        The neighbor relation: neighbors differ in one replaced record, or one of them has one record more.
     n : int, optional
-        With "add_remove" a public guess of the number of samples, which is private; with `weight_max` a guess of the
-        sum of (weight / weight_max).
+        With "add_remove", where the number of samples is private, a public guess of this number. With `weight_max`, a
+        public guess of the sum of (weight / weight_max).
     weight_max : float, optional
         The public cap on the weights that `fit` gets as `sample_weight`.
     ledger : Ledger, optional
-        The budget that every `fit` is charged to; clones share it.
+        The ledger that is charged for every `fit`. Clones share the ledger.
     random_state : int or RandomState, optional
-        Predictable noise, for simulations; leave it at None for a release.
+        A seed that makes the noise predictable, for simulations only. Leave it at None for a release.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ const STEPS: usize = 200;
 /// The largest dimension in which the Hessian matrix is computed. In higher dimensions, conjugate gradients solve for
 /// the step without the matrix.
 const DENSE: usize = 24;
-/// With more records than this, the search starts from the median of a part of them.
+/// If there are more records than this, the search starts from the median of a part of the records.
 const PART: usize = 4096;
 /// A record that is nearer than this counts as lying at the point, if the records have an extent of about one. The
 /// cubes of smaller distances are not normal doubles, and such records change the objective by less than its precision.

@@ -1,4 +1,4 @@
-//! Arithmetic of doubles that gives the same bits on every machine. This module knows neither records nor privacy.
+//! Arithmetic of doubles that gives the same bits on every machine. This module has no notion of records or privacy.
 
 pub(crate) mod block;
 pub mod dispatch;

@@ -8,13 +8,14 @@
 //! | Theta_{t+1} | [`VolumetricCenter::cut`], exactly through the center |
 //! | tau | the fraction of the volume that a cut removes |
 //!
-//! **Why the volumetric center.** It minimizes V(x) = log det H(x) / 2, where H is the Hessian of the logarithmic
-//! barrier. The ellipsoids {z: |z - x|_H <= 1} lie inside the set, and the volumetric center is the center of the
-//! largest of them. It is similar to the center of the John ellipsoid, but needs only d x d linear algebra instead of a
-//! semidefinite program. Every cut raises min V by at least an absolute constant, so the volume falls at a rate that
-//! does not depend on the dimension (Vaidya 1996; for cuts through the center, Anstreicher 1998). The analytic center
-//! has no such bound, because many cuts with nearly the same normal push it away. The center of gravity has the best
-//! proven tau, 1/e, but it must be sampled, and then the rate is guaranteed only if the random walk has mixed.
+//! **Why the volumetric center.** The volumetric center minimizes V(x) = log det H(x) / 2, where H is the Hessian of
+//! the logarithmic barrier. The ellipsoids {z: |z - x|_H <= 1} lie inside the set, and the volumetric center is the
+//! center of the largest of them. It is similar to the center of the John ellipsoid, but needs only d x d linear
+//! algebra instead of a semidefinite program. Every cut raises min V by at least an absolute constant, so the volume
+//! falls at a rate that does not depend on the dimension (Vaidya 1996; for cuts through the center, Anstreicher 1998).
+//! The analytic center has no such bound, because many cuts with nearly the same normal push it away. The center of
+//! gravity has the best proven tau, 1/e, but it must be sampled, and then the rate is guaranteed only if the random
+//! walk has mixed.
 //!
 //! **The ball stays a ball.** Its barrier -log(r^2 - |x|^2) is, up to a constant, the log-determinant barrier of the
 //! matrix [[r, x'], [x, r I]]. So a ball cut by half-spaces is the set of solutions of a linear matrix inequality, for
@@ -32,8 +33,8 @@ use nalgebra::{Cholesky, DMatrix, DVector, DVectorView, Dyn};
 pub const TAU: f64 = 1.0 / 3.0;
 
 /// A cut whose leverage falls below this number is dropped. Leverages sum to at most d, so at most 50 d cuts are kept.
-/// Dropping a cut lowers V by at most -ln(1 - 0.02)/2 = 0.0101, a small part of what a cut adds, and never removes a
-/// point from the set.
+/// Dropping a cut lowers V by at most -ln(1 - 0.02)/2 = 0.0101, which is a small part of the increase by a cut, and
+/// never removes a point from the set.
 const REDUNDANT: f64 = 0.02;
 
 /// If a slack is below this fraction of the radius of the ball, it has too few correct bits for another cut, and the
@@ -329,7 +330,8 @@ mod tests {
                     let direction = if aimed { towards(&region, &target) } else { vector(dimension, &mut rng) };
                     region.cut(direction.as_view()).unwrap();
                 }
-                // The volume of the inscribed ellipsoid falls like that of the set, up to a factor that is a power of d.
+                // The volume of the inscribed ellipsoid falls like the volume of the set, up to a factor that is a
+                // power of d.
                 let log_volume = 0.5 * dimension as f64 * std::f64::consts::LN_2 - region.local.value;
                 let removed = 1.0 - (log_volume / cuts as f64).exp();
                 assert!(removed > TAU, "d = {dimension}, aimed = {aimed}: {removed}");

@@ -1,6 +1,6 @@
 //! The charge of a run as a limit on the releases of its tape.
 //!
-//! A run is charged before its first release. The runner tells the tape what was charged. From then on the tape adds up
+//! A run is charged before its first release. The runner tells the tape the charged cost. From then on the tape adds up
 //! the cost of every release, computed from the sensitivity of the value that it opens and from the noise that it
 //! draws. A release that would exceed the charge, because a mechanism makes too many queries or uses too little noise,
 //! is refused.
@@ -28,8 +28,8 @@ impl Spent {
         match request.noise {
             Noise::Gaussian { .. } => Self { mu_squared: ratio * ratio, ranges: 0.0 },
             Noise::Choice { .. } => Self { mu_squared: 0.0, ranges: ratio },
-            // The sensitivity is the sensitivity of a single score. Two scores may move in opposite directions, hence
-            // the factor 2.
+            // The sensitivity is the sensitivity of a single score. The factor 2 is needed because two scores may move
+            // in opposite directions.
             Noise::Lattice { .. } => Self { mu_squared: 0.0, ranges: 2.0 * ratio },
             Noise::Laplace { .. } | Noise::Geometric { .. } => Self::default(),
         }
@@ -54,7 +54,8 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Sets the limit. It can be set only once, because a second limit would forget what was already counted.
+    /// Sets the limit. It can be set only once, because with a second limit the tape would no longer count earlier
+    /// releases.
     pub(in crate::release) fn set(&mut self, mu_squared: f64, ranges: f64) -> Result<(), Error> {
         if !(mu_squared >= 0.0 && ranges >= 0.0) {
             return Err(Error::Refused(format!("an allowance must not be negative, got {mu_squared} and {ranges}")));

@@ -16,7 +16,7 @@ use crate::statistics::parameters::Parameters;
 /// 64 bits.
 const LARGEST: i128 = 1 << 62;
 
-/// How an exact answer may be released, and what its sensitivity bounds.
+/// The form of an exact answer, which says how the answer may be released and what its sensitivity bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A vector that is released as a whole. The sensitivity bounds the L2 distance of two vectors.
@@ -221,9 +221,9 @@ impl Exact {
         self.form
     }
 
-    /// One entry of a table or of a vector, as a vector of length one. An entry of a vector moves by no more than the
-    /// vector. A single score cannot be picked, because its sensitivity is not known. Shards must be summed before an
-    /// entry is picked, because entries cannot be summed: a sum could mix entries with different indices.
+    /// One entry of a table or of a vector, as a vector of length one. The change of an entry is at most the change of
+    /// the whole vector. A single score cannot be picked, because its sensitivity is not known. Shards must be summed
+    /// before an entry is picked, because entries cannot be summed: a sum could mix entries with different indices.
     pub fn pick(&self, index: usize) -> Result<Self, Error> {
         match self.values.get(index) {
             _ if self.form == Form::Scores => Err(Error::Refused("a single score cannot be released".into())),

@@ -32,7 +32,7 @@ impl Record {
         Self { state: State::new(streams, neighbours), entries: Vec::new() }
     }
 
-    /// What was recorded so far.
+    /// The releases that were recorded so far.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }

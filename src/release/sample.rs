@@ -8,9 +8,10 @@
 //! **Claim.** An answer about a sample has the sensitivity that it would have about all records. *Proof for
 //! replacement.* A sample is a set of positions, and this set is the same for both data sets. If it contains the
 //! position of the replaced record, the samples are neighbors that differ in this record; otherwise they are equal.
-//! This holds for [`uniform`] and for [`by_coins`]. *Proof for add/remove.* Let the added record be the last one. The
-//! coins of the other records are the same with and without the added record, so the samples are neighbors or equal.
-//! The distribution of the coins does not depend on the order of the records, so the added record may be in any row.
+//! This holds for [`uniform`] and for [`by_coins`]. *Proof for add/remove.* Let the added record be the last record.
+//! The coins of the other records are the same with and without the added record, so the samples are neighbors or
+//! equal. The distribution of the coins does not depend on the order of the records, so the added record may be in any
+//! row.
 //!
 //! In every case, the coupled samples are equal, or they are neighbors of the same relation. So every answer about a
 //! sample moves by no more than its sensitivity. The bound of the whole run holds for each hidden choice, so it also
@@ -47,7 +48,8 @@ pub(super) fn uniform_places_of(stream: Stream, n: usize, m: usize) -> Result<Ve
     Ok(uniform_places(&mut stream.generator(), n, m))
 }
 
-/// Every record with probability numerator/2^halvings, independently, in the order of the records.
+/// A sample that contains each record with probability numerator/2^halvings, independently, in the order of the
+/// records.
 pub fn by_coins(points: &Points<'_>, stream: Stream, probability: (u64, u32)) -> Result<Points<'static>, Error> {
     gathered(points, &coin_places_of(stream, points.n(), probability)?)
 }

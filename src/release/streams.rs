@@ -154,10 +154,10 @@ mod tests {
         assert_ne!(one.0[..BLOCK], one.0[BLOCK..2 * BLOCK], "two blocks must not share their noise");
     }
 
-    /// Compares the mean square of N draws with that of the continuous noise, which differs by less than 1e-8 at this
-    /// width. The relative standard deviation of the mean square is sqrt(2/N) for the Gaussian and sqrt(5/N) for the
-    /// two other distributions. A difference of six standard deviations has probability below 1e-6, and the key is
-    /// fixed.
+    /// Compares the mean square of N draws with the mean square of the continuous noise, which differs by less than
+    /// 1e-8 at this width. The relative standard deviation of the mean square is sqrt(2/N) for the Gaussian and
+    /// sqrt(5/N) for the two other distributions. A difference of six standard deviations has probability below 1e-6,
+    /// and the key is fixed.
     #[test]
     fn noise_has_the_scale_that_was_asked_for() {
         const N: usize = 40_000;

@@ -3,8 +3,8 @@
 //! Every release of every mechanism goes through [`Tape`]. The neighbor relation of a tape is fixed when it is created.
 //! The tape takes the sensitivity from the value that it opens, and a caller cannot state another sensitivity. [`Draw`]
 //! adds fresh noise. The tapes of [`super::recording`] record a run or replay it. A mechanism does not know which kind
-//! of tape it has, so the tests replay the same code that runs in production. A tape with an [`Allowance`] releases no
-//! more than was charged.
+//! of tape it has, so the tests replay the same code that runs in production. A tape with an [`Allowance`] refuses
+//! releases beyond the charge.
 
 use rand_chacha::ChaCha20Rng;
 

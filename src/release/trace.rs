@@ -49,7 +49,7 @@ impl Trace {
         &self.entries
     }
 
-    /// Adds a release, unless its noisy answer is only compared and not released.
+    /// Adds a release. A noisy answer that is only compared, and not released, is not added.
     pub(in crate::release) fn keep(&mut self, request: &Request, query: Option<&Query>, answer: &[i64]) {
         let noise = match request.noise {
             Noise::Gaussian { .. } => "Gaussian",

@@ -334,7 +334,7 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Fills a matrix with `d` rows in parallel: `fill` gets ranges of its columns, and the memory for them.
+/// Fills a matrix with `d` rows in parallel. `fill` gets a range of columns, and the memory of these columns.
 fn fill<T: Send>(target: &mut [T], d: usize, fill: impl Fn(Range<usize>, &mut [T]) + Sync) {
     if target.is_empty() {
         return;

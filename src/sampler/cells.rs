@@ -15,7 +15,7 @@ use rand_chacha::rand_core::Rng;
 
 use super::uniform;
 
-/// The number of the last cell, which stands for all cells from 256 on.
+/// The number of the last cell, which stands for cell 256 and all later cells.
 pub(super) const BEYOND: u64 = 256;
 
 /// The weight of cell 0. With this number, the sum of the weights of all cells is just below 2^64.

@@ -13,13 +13,13 @@
 //! and one with probability 512 f/(2 j + 1), which is a ratio of integers. In nineteen of twenty cases the nine bits of
 //! the first coin f fall tails, and the candidate is accepted without further computation.
 //!
-//! **Cells from 256 on.** If [`super::cells`] gives cell 256, fair coins are tossed. A run of r heads before the first
-//! tails gives cell 256 + r. The candidate is accepted with probability 2^r exp(128 - y^2/(2 sigma^2)). This equals
-//! (2/e)^r exp(-f) with f = y^2/(2 sigma^2) - 128 - r, which is at least r^2/512 because 16 y >= (256 + r) sigma. So
-//! the acceptance needs r coins with probability 2/e = exp(-(1 - ln 2)) and one coin with probability exp(-f). A run of
-//! r heads has probability 2^-(r + 1), and all these cells together have the weight 2 exp(-128). So an integer in these
-//! cells is drawn with probability proportional to 2 exp(-128) 2^-(r + 1) 2^r exp(128 - y^2/(2 sigma^2)) = exp(-y^2/(2
-//! sigma^2)), with the same factor as the integers in the cells below 256.
+//! **Cell 256 and later cells.** If [`super::cells`] gives cell 256, fair coins are tossed. A run of r heads before the
+//! first tails gives cell 256 + r. The candidate is accepted with probability 2^r exp(128 - y^2/(2 sigma^2)). This
+//! equals (2/e)^r exp(-f) with f = y^2/(2 sigma^2) - 128 - r, which is at least r^2/512 because 16 y >= (256 + r)
+//! sigma. So the acceptance needs r coins with probability 2/e = exp(-(1 - ln 2)) and one coin with probability
+//! exp(-f). A run of r heads has probability 2^-(r + 1), and all these cells together have the weight 2 exp(-128). So
+//! an integer in these cells is drawn with probability proportional to 2 exp(-128) 2^-(r + 1) 2^r exp(128 - y^2/(2
+//! sigma^2)) = exp(-y^2/(2 sigma^2)), with the same factor as the integers in the cells below 256.
 
 use rand_chacha::rand_core::Rng;
 

@@ -16,8 +16,8 @@ pub fn below<R: Rng + ?Sized>(rng: &mut R, bound: u64) -> u64 {
     }
 }
 
-/// A uniform integer in `0..bound` for wide bounds. Draws as many random bits as the bound has, until the number is
-/// below the bound.
+/// A uniform integer in `0..bound` for wide bounds. Draws numbers with as many random bits as the bound has, until a
+/// number is below the bound.
 pub fn below_wide<R: Rng + ?Sized>(rng: &mut R, bound: u128) -> u128 {
     assert!(bound > 0, "an empty range has no uniform integer");
     let surplus = (bound - 1).leading_zeros();

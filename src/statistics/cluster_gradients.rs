@@ -8,7 +8,8 @@
 //! x)/max(r, q) to the gradient of j, where q is the public Huber radius of j. If r >= q, then g is a unit vector; if r
 //! < q, then g is shorter.
 //!
-//! **The vector.** First the k counts, then [`SHELLS`] entries for each center, then d coordinates for each center.
+//! **The vector.** It contains the k counts, followed by [`SHELLS`] entries for each center, followed by d coordinates
+//! for each center.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits). Let 0 < a <= 1 and 0 < b <= 1. Let s be the square
 //! root of the number of values in the vector, and e = sqrt(d) 2^-40 + (d + 6) 2^-52. Adding or removing a record moves

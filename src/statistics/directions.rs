@@ -6,8 +6,8 @@
 //! because this costs little more than the gradient alone. The reason is that replacing a record changes the gradient
 //! most if u becomes -u, and then u u^T does not change.
 //!
-//! **The vector.** First the gradient, then b times the upper triangle of the sum of u u^T, where b is a weight.
-//! [`super::second_moments`] describes how the triangle is scaled.
+//! **The vector.** It contains the gradient, followed by b times the upper triangle of the sum of u u^T, where b is a
+//! weight. [`super::second_moments`] describes how the triangle is scaled.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), for b <= 1/sqrt(2). Let s = sqrt(d + d (d + 1)/2), e =
 //! sqrt(d) 2^-40 + (d + 6) 2^-52 and p = t (2 + t), where [`super::second_moments`] defines t. Replacing a record moves

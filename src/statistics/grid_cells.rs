@@ -1,5 +1,5 @@
-//! The numbers of records in the cells of a grid around a public point. The grid has a few public axes. The farther a
-//! cell lies from the point, the longer it is.
+//! The numbers of records in the cells of a grid around a public point. The grid has a few public axes, and cells far
+//! away from the point are longer than cells near it.
 //!
 //! **The cell of a record x.** Let z be the vector of the inner products of x - theta with p public axes, in units of a
 //! public `scale`. The vector z is shortened to the length c(|z|), where c(r) = r for r <= 1 and c(m 2^e) = e + m for 1
@@ -9,8 +9,8 @@
 //! cell. The *code* of the cell is the number whose digits in base 2^level are these indices, beginning with the first
 //! axis. A record farther away from theta than `reach`, or outside of the cube, has no cell.
 //!
-//! **The vector.** One count for each code of a public, ascending list of codes. A record whose code is not listed is
-//! not counted.
+//! **The vector.** It contains one count for each code of a public, ascending list of codes. A record whose code is not
+//! listed is not counted.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits): 2^bits if a record is added or removed, and 2^bits
 //! sqrt(2), rounded up, if a record is replaced. *Proof.* The code of a record is a function of the record and of

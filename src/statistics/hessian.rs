@@ -7,7 +7,8 @@
 //! cannot change K and T both by much: a record within the radius contributes nothing to T, and two records that
 //! contribute much to T contribute almost the same to K.
 //!
-//! **The vector.** First K times a weight a, then the upper triangle of T as [`super::second_moments`] scales it.
+//! **The vector.** It contains K times a weight a, followed by the upper triangle of T as [`super::second_moments`]
+//! scales it.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), in two and more dimensions. Let q = 1 - 1/d, s =
 //! sqrt(d (d + 1)/2 + 1) and p = t (2 + t), where t is the rounding error of a vector in [`super::second_moments`].

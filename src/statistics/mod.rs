@@ -1,4 +1,5 @@
-//! The statistics that can be queried: exact integers, with the proof of their sensitivity beside the kernel.
+//! The statistics that can be queried. Their answers are exact integers, and the file of each statistic proves the
+//! sensitivity.
 //!
 //! A statistic is a query with public parameters. Its file contains the kernel and the contribution of a record. It
 //! also proves by how much the answer can change under either neighbor relation, including rounding. When a query is

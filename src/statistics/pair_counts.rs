@@ -1,9 +1,9 @@
 //! Pair counts: for each radius, the number of random disjoint pairs of records whose distance is at most the radius.
 //!
 //! Q(nu) is the number of pairs with a distance of at most nu, summed over several independent random pairings of the
-//! records. (If the number of records is odd, one record of each pairing stays alone.) A pair is counted from the first
-//! radius that is at least its computed distance, which is a symmetric function of the two records alone. A pass takes
-//! time linear in the number of records, while [`super::ball_counts`] compares every pair.
+//! records. (If the number of records is odd, one record of each pairing stays alone.) A pair is counted for every
+//! radius that is at least its computed distance. This distance is a symmetric function of the two records alone. A
+//! pass takes time linear in the number of records, while [`super::ball_counts`] compares every pair.
 //!
 //! Pairings are hidden randomness, which [`Stream`] describes. The bound below holds if the pairings of the two data
 //! sets are coupled. This is enough because no output reveals which pairing was used.
@@ -24,8 +24,8 @@
 //! both data sets. If the changed record is kept in both data sets or in neither, the data sets have equally many kept
 //! records in the same rows, and the proof for a replaced record applies. Otherwise one data set contains the changed
 //! record r, in any row, and the other does not. A pairing is a uniform matching of the kept records. So its
-//! distribution does not change if the records are renumbered such that r is the last one. After the renumbering, the
-//! proof for an added record applies, and the count moves by at most 1 for each of the k independent pairings. The
+//! distribution does not change if the records are renumbered such that r is the last record. After the renumbering,
+//! the proof for an added record applies, and the count moves by at most 1 for each of the k independent pairings. The
 //! renumbering is necessary for the coupling: without it, a record that is added or removed in a middle row may change
 //! many pairs of a matching with the same random numbers. The coins and pairings are never shown, and the release
 //! depends on them only through the count. The bound holds for each pair of coupled choices, so it also holds for the

@@ -88,8 +88,8 @@ const LANES: usize = 8;
 /// Tiles that cover the upper triangle of [`FEW`] coordinates.
 const TILES: usize = FEW / TILE * (FEW / TILE + 1) / 2;
 
-/// The distances at which, without a radius, the result of [`factor`] and its product with a difference neither
-/// overflow nor underflow. With a radius they may underflow, and then v is zero, as the lemma states.
+/// At these distances, without a radius, the result of [`factor`] and its product with a difference neither overflow
+/// nor underflow. With a radius they may underflow, and then v is zero, as the lemma states.
 const USUAL: RangeInclusive<f64> = f64::from_bits((1023 - 480) << 52)..=f64::from_bits((1023 + 480) << 52);
 
 /// This radius replaces smaller radii in the quotient 2^b/radius. Otherwise the quotient could be infinite, and
@@ -619,7 +619,7 @@ pub(crate) mod tests {
         (0..d).map(move |i| i * d - i * (i + 1) / 2 + i)
     }
 
-    /// The magnitudes at which an overflow or underflow can occur, and ordinary ones.
+    /// The magnitudes at which an overflow or underflow can occur, and ordinary magnitudes.
     pub(crate) fn value() -> impl Strategy<Value = f64> {
         let power = (-1074i32..1000).prop_map(|e| -scale(1.0, e));
         prop_oneof![4 => -2.0..2.0f64, 2 => power, 1 => Just(0.0), 1 => Just(5e-324), 1 => Just(1e300)]

@@ -1,11 +1,11 @@
 //! The numbers of records in shells around a point, and the second moments of the directions to all records, in one
 //! vector, on an integer lattice.
 //!
-//! **The vector.** First one count for each shell. Shell i contains the distances from 2^((i + FIRST_HALF_OCTAVE)/2) to
-//! 2^((i + 1 + FIRST_HALF_OCTAVE)/2), in units of a public `scale`. The first shell also contains all smaller
-//! distances, and the last of the [`SHELLS`] shells contains all larger distances. The second part is b times the upper
-//! triangle of the sum of u u^T, scaled as in [`super::second_moments`], where b is a weight and u is the unit vector
-//! between a record and theta. With b = 0 the triangle is left out.
+//! **The vector.** Its first part has one count for each shell. Shell i contains the distances from 2^((i +
+//! FIRST_HALF_OCTAVE)/2) to 2^((i + 1 + FIRST_HALF_OCTAVE)/2), in units of a public `scale`. The first shell also
+//! contains all smaller distances, and the last of the [`SHELLS`] shells contains all larger distances. The second part
+//! is b times the upper triangle of the sum of u u^T, scaled as in [`super::second_moments`], where b is a weight and u
+//! is the unit vector between a record and theta. With b = 0 the triangle is left out.
 //!
 //! **Neighbors and sensitivity** (L2, lattice units of 2^-bits), with s = sqrt([`SHELLS`] + d (d + 1)/2) and q = (1 +
 //! t)^2, where [`super::second_moments`] defines the small number t. Adding or removing a record moves the vector by at

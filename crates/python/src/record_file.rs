@@ -33,8 +33,9 @@ impl RecordFile {
         Ok(Self { file: File::open(path)?, records: OnceLock::new() })
     }
 
-    /// Sets the layout, once: for every piece of the file the number of its records, and for every column the offset of
-    /// its first number, the stride from record to record, and whether a number has 8 bytes (otherwise it has 4).
+    /// Sets the layout. This is possible once. A piece of the file is given by the number of its records and, for every
+    /// column, by the offset of the first number, the stride from record to record, and whether a number has 8 bytes
+    /// (otherwise it has 4).
     fn lay_out(&self, pieces: Vec<(usize, Vec<ColumnArguments>)>) -> PyResult<()> {
         let column = |(offset, stride, double)| Column { offset, stride, double };
         let piece = |(records, columns): (usize, Vec<_>)| (records, columns.into_iter().map(column).collect());

@@ -39,8 +39,8 @@ class Intake:
 
     `typed` means that a schema, which is stored with the data and is public, declares the types of the columns. Then a
     column of text is refused. Without a schema, a reader may have chosen the types by looking at the cells, so a single
-    record may have decided a type, and the cells of a column of text are converted. `choose` is a text for errors that
-    explains how to choose columns.
+    record may have decided a type. Therefore the cells of a column of text are converted. `choose` is a text for errors
+    that explains how to choose columns.
     """
 
     unattended: bool

@@ -9,7 +9,7 @@ use crate::numeric::float_scale::finite;
 /// The largest lattice coordinate. Doubles represent the difference of two such coordinates exactly.
 pub const REACH_MAX: i64 = 1 << 52;
 
-/// Public parameters, chosen before the data are read. All lengths except `step` are multiples of `step`.
+/// Public parameters, chosen before the data are read. All lengths except `step` are integers in units of `step`.
 ///
 /// Cells are cubes of side 2 whose centers have odd coordinates. The released point is the center of a cell. The domain
 /// consists of the cells whose centers lie within `reach + smoothing` of the origin of the lattice.
@@ -32,7 +32,7 @@ impl Lattice {
         if smoothing < 2 || smoothing % 2 != 0 {
             return Err(format!("smoothing must be even and at least 2, got {smoothing}"));
         }
-        // Smoothing is positive here, so the sum is too large if it overflows.
+        // Smoothing is positive here, so if the sum overflows, it is too large.
         let fits = reach.checked_add(smoothing).is_some_and(|extent| extent <= REACH_MAX);
         if reach < smoothing || reach % 2 != 0 || !fits {
             return Err(format!(

@@ -60,8 +60,8 @@ impl WeightedLine {
         let (r, total, count) = (self.smoothing, self.before[self.places.len()], self.places.len());
         let left_of = |k: usize| if k == 0 { -extent } else { self.places[k - 1] - r };
         let right_of = |k: usize| if k == count { extent } else { self.places[k] + r };
-        // To the left of (position k) - r, the records from position k on are above. To the right of (position k) + r,
-        // the records up to position k are below.
+        // To the left of (position k) - r, the records at position k and later positions are above. To the right of
+        // (position k) + r, the records up to position k are below.
         let left = (0..count).map(|k| (left_of(k), self.places[k] - r, score(total - 2 * self.before[k])));
         let right = (1..=count).map(|k| (self.places[k - 1] + r, right_of(k), score(2 * self.before[k] - total)));
         let (left, right): (Vec<_>, Vec<_>) =

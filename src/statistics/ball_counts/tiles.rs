@@ -170,8 +170,9 @@ struct Scratch {
     column_histogram: Vec<u32>,
 }
 
-/// Packs some coordinates of records side by side, `WIDTH` records at a time. Unused slots of the last group are filled
-/// with `padding`, which is infinite, so that their pairs lie in no ball.
+/// Packs some coordinates of records in groups of `WIDTH` records, so that a coordinate of all records of a group is
+/// contiguous. Unused slots of the last group are filled with `padding`, which is infinite, so that their pairs lie in
+/// no ball.
 #[inline(always)]
 pub(crate) fn pack<const WIDTH: usize>(
     points: DMatrixView<'_, f64>,
