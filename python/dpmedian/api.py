@@ -237,7 +237,7 @@ def required_n(
     profile: str = "default",
     neighbours: str = "replace",
 ) -> int:
-    """The smallest n >= 2 with which a plan predicts at most the given excess and the accepted probability of failure.
+    """The smallest n >= 2 for which a plan predicts at most this excess and at most this probability of failure.
 
     Parameters
     ----------
@@ -271,12 +271,12 @@ def required_n(
 
     def enough(n: int) -> bool:
         predicted = make_plan(PublicParameters.from_arguments(arguments, n=n), method).prediction
-        # A plan with a larger probability of failure may have no other predictions.
+        # The failure is checked first, because a plan that will probably fail may predict nothing else.
         if predicted.failure > min(failure_probability, 0.5):
             return False
         if k is not None:
             return True
-        # With more records `auto` may take a method that predicts an excess.
+        # With "auto" this is no error, because with more records `auto` may take a method that predicts an excess.
         if predicted.excess is None and method != "auto":
             raise ValueError(f"method {method!r} predicts no relative excess; use method 'adaptive'")
         return predicted.excess is not None and predicted.excess <= wanted

@@ -158,7 +158,7 @@ def excess(
 
     Returns
     -------
-    float, or a dict of them by key
+    float, or for groups a dict from each key to a float
         The excess, not private. For groups, a dict with the groups that have a point. On the sphere, F is the sum of
         straight distances, and the median is projected onto the sphere.
     """

@@ -10,7 +10,8 @@ from types import TracebackType
 
 __all__ = ["Progress"]
 
-# A bar appears on a terminal if a run takes longer than this, and is updated at most ten times a second.
+# A bar appears on a terminal if a run takes longer than _PATIENCE seconds. It is updated every _INTERVAL seconds at
+# most.
 _PATIENCE = 2.0
 _INTERVAL = 0.1
 _WIDTH = 32

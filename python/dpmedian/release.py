@@ -113,13 +113,13 @@ class Release(Shown, Recorded):
 
     `scale` is a private estimate of the core radius. `error_radius` is a prediction of the distance to the exact
     median, computed from released values. Both are None if the method does not provide them. With the default method,
-    the distance is at most `error_radius` in 19 of 20 runs on data with one cluster. On other data this holds in fewer
-    runs: if no cluster has half of the records, or if half of the records are scattered. A note states when
-    `error_radius` may be too small. `seeded` states whether the noise came from a seed. A seeded release gives no
-    protection. `name` is the caller's name of the release, `date` is the time of the release (UTC, ISO 8601), and
-    `version` is the version of this package. If neighbors add or remove a record, n is None, `size` is a noisy number
-    of records (None if the method does not need it), and `plan` is the plan at this size. `confidence_region` is
-    computed from `moments`, which is None if the method does not release moments, or if `inference` was False.
+    the distance is at most `error_radius` in 19 of 20 runs on data with one cluster. If no cluster has half of the
+    records, or if half of the records are scattered, this holds in fewer runs. A note states when `error_radius` may be
+    too small. `seeded` states whether the noise came from a seed. A seeded release gives no protection. `name` is the
+    caller's name of the release, `date` is the time of the release (UTC, ISO 8601), and `version` is the version of
+    this package. If neighbors add or remove a record, n is None, `size` is a noisy number of records (None if the
+    method does not need it), and `plan` is the plan at this size. `confidence_region` is computed from `moments`, which
+    is None if the method does not release moments, or if `inference` was False.
     """
 
     point: NDArray[np.float64]

@@ -82,7 +82,7 @@ QUERIES = {
     "cluster gradients": "How many records lie around each center, how far away, and in which direction?",
     "size": "How many records are there?",
     "pair counts": "How many random pairs of records are close together?",
-    "largest ball counts": "How many others do the records in the densest places have near them?",
+    "largest ball counts": "How many records lie near the records in the densest places?",
     "objective differences": "Which of a few candidates has the smallest sum of distances to the records?",
     "records to change": "How many records would have to change to make a place the median?",
 }

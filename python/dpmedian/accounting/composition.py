@@ -30,9 +30,9 @@ def composed_delta(mu_squared: float, discretization: float, losses: Losses, eps
         tails = ((loss, weight, upper_tail((at - loss) / mu + mu / 2.0)) for loss, weight in losses)
         return math.fsum(weight * math.exp(min(-loss, 700.0)) * tail for loss, weight, tail in tails)
 
-    # The bound is convex in e^epsilon. If the discretization exceeds the slope, the bound is smaller at the smaller
-    # epsilon at which the two are equal. That bound also holds at this epsilon, because the true delta decreases with
-    # epsilon.
+    # The bound is convex in e^epsilon. If the discretization exceeds the slope, the bound increases here, and its
+    # minimum is at a smaller epsilon, where the two are equal. The minimum is also a bound at this epsilon, because the
+    # true delta decreases with epsilon.
     if slope(epsilon) < discretization:
         low, high = 0.0, epsilon
         for _ in range(60):

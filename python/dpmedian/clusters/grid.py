@@ -58,9 +58,10 @@ _CORE_WIDTH, _RECORDS_PER_CELL = 2.4, 80.0
 # A cell is split into at most 2^6 parts at once.
 _SPLIT_BITS = 6
 
-# A cell is split if its noisy count exceeds _LEAST_KEPT standard deviations and the part _OF_LARGEST of the expected
-# largest noisy count of empty cells. If noise alone let a far cell be split, a center would move away from the data. So
-# cells farther than _FAR (in compressed coordinates) have a larger threshold, which noise exceeds in one of 500 runs.
+# A cell is split if its noisy count exceeds two thresholds: _LEAST_KEPT standard deviations, and _OF_LARGEST times the
+# largest noisy count that is expected among empty cells. If noise alone let a far cell be split, a center would move
+# away from the data. So cells of the first level that are farther than _FAR (in compressed coordinates) have a larger
+# threshold, which noise exceeds in one of 500 runs.
 _LEAST_KEPT, _OF_LARGEST, _FAR, _FAR_ODDS = 1.5, 0.85, 2.1, 2e-3
 
 

@@ -23,7 +23,8 @@ _OCCUPIED, _SEEN = 2.0, 3.0
 # clusters are used.
 _CLEAR = 0.6
 
-# The largest step: _LONGEST Huber radii, or the part _TOWARDS_NEXT of the distance to the nearest other center.
+# The largest step is the smaller of two lengths: _LONGEST Huber radii, and _TOWARDS_NEXT times the distance to the
+# nearest other center.
 _LONGEST, _TOWARDS_NEXT = 3.0, 0.5
 
 # In three dimensions and more, every step except the last one is lengthened by this factor. Centers that share clusters
@@ -35,10 +36,12 @@ _LONGER = 1.5
 # too sparse to be seen.
 _LEAST_TRIMMED = 0.2
 
-# A center whose records were not seen is moved into the cluster with the largest sum of distances. This is done if the
-# sum of distances to the center's own records is less than the part _SAVED of that largest sum, because halving a
-# cluster saves about this part. The noisy number of own records is increased by _HIDDEN standard deviations, because
-# noise may hide records. The two centers of the halved cluster are then _APART Huber radii away from the old center.
+# A center whose records were not seen may be moved into the cluster with the largest sum of distances. The move
+# increases the distance of each of its own records by at most the distance to the nearest other center, and halving a
+# cluster saves about the share _SAVED of the sum of that cluster. So the center is moved if the number of its own
+# records, times the distance to the nearest other center, is at most _SAVED times the largest sum. The noisy number of
+# records is first increased by _HIDDEN standard deviations, because noise may hide records. The two centers of the
+# halved cluster are _APART Huber radii away from the old center.
 _HIDDEN, _SAVED, _APART = 2.0, 0.1, 0.5
 
 

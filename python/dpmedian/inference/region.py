@@ -153,7 +153,7 @@ def half_widths(moments: Moments) -> Vector:
 
 
 def _outside(alpha: float, part: float, more: float) -> float:
-    """The part of the draws inside of a region that should miss the median with probability alpha."""
+    """The share of the draws that a region contains if it should miss the median with probability alpha."""
     return 1.0 - alpha * min(part + more * alpha, 1.0)
 
 

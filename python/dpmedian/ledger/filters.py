@@ -301,9 +301,9 @@ class _Gaussian(Filter):
         advice = f"a Gaussian release of rho = {rho:.6g} would fit (epsilon = {epsilon:.4g} at the budget's delta)"
         if costs and (requested.pure_epsilons or requested.bounded_ranges):
             advice += (
-                "; its pure releases and selections count as the Gaussians that dominate them, in all "
-                f"rho = {requested.dominating_mu_squared / 2.0:.6g} here; they count less in a ledger in rho, or with "
-                "composition='pairs'"
+                "; here its pure releases and selections count as the Gaussians that dominate them, so the release "
+                f"counts as rho = {requested.dominating_mu_squared / 2.0:.6g}. It counts less in a ledger in rho, or "
+                "with composition='pairs'"
             )
         return advice
 

@@ -73,9 +73,9 @@ class CoordinateSearch:
     ) -> Found[Center]:
         """Search until the posteriors are narrow enough.
 
-        The prior covers distances from `center` from below 2^octave up to `limit`, in both directions. Distances near
-        2^octave are the most likely. If `likely` gives an octave and a width in octaves, distances within this width of
-        that octave are the most likely. Cells narrower than `resolution` are not divided.
+        The prior covers all distances to `center` up to `limit`, in both directions. Distances near 2^octave are the
+        most likely. If `likely` gives an octave and a width in octaves, distances within this width of that octave are
+        the most likely. Cells narrower than `resolution` are not divided.
 
         The intervals that hold all but `stop_below` of each posterior are the sides of a box. The search stops when the
         diagonal of this box is below `width`. If `width` is 0, the search stops when the box no longer shrinks, because

@@ -62,7 +62,7 @@ class Lengths:
     def shortening(self, length: float) -> float:
         """The factor by which an update of this length is multiplied before its step.
 
-        It is 1 for most updates. An update that is longer than `_LONG` median lengths becomes shorter than the
+        The factor is 1 for most updates. An update that is longer than `_LONG` median lengths becomes shorter than the
         threshold, so that its weight is (`_LONG` median lengths / length)^3. The factor is 1 for all updates until the
         guess is known to be between the lengths of the updates.
         """

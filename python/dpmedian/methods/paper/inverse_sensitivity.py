@@ -49,8 +49,8 @@ class Bound:
     """The utility theorem with its numbers. With probability 1 - beta the score of the released point y is at most
     `changes`.
 
-    If it is, F(y) <= (1 + factor) (F(median) + n rounding) + n addition, where F is the sum of distances, and the bound
-    `distance` holds.
+    In this case F(y) <= (1 + factor) (F(median) + n rounding) + n addition, where F is the sum of distances, and the
+    bound `distance` holds.
     """
 
     n: int

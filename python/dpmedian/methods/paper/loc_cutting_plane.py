@@ -120,8 +120,8 @@ class LocCuttingPlane(CalibratedMethod):
         """Predict the error from the noise of the late cuts, and the share of lost runs.
 
         All cuts together shrink the ball by the factor kappa. If localization lost the median, the last gradients still
-        agree on a direction, and most such runs raise `ReleaseFailed`. Fewer of them raise it if the gradients are
-        noisier, and none of them if the ball is the public ball.
+        agree on a direction, and most such runs raise `ReleaseFailed`. With noisier gradients fewer lost runs raise
+        this error, and if the ball is the public ball, no lost run raises it.
         """
         d, localization = self.parameters.d, self.localization
         core_radius = core_radius or self.parameters.assumed_core_radius

@@ -133,8 +133,8 @@ class Localize(Calibrated):
 
     @property
     def unpredictable(self) -> bool:
-        """Whether no prediction is possible. With enough records, this is so if the rounds cannot reach the median.
-        With fewer records, it is so if the profile has the step of the paper.
+        """Whether no prediction is possible. If there are enough records, the reason is that the rounds cannot reach
+        the median. If there are fewer records, the reason is that the profile has the step of the paper.
         """
         enough = self.parameters.size >= self.sufficient
         return self.starves if enough else self.parameters.profile.localization_step == "printed"
