@@ -46,12 +46,11 @@ from dpmedian.mechanisms.size import NoisySize
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.arriving import ArrivingSource, layers_of
-from dpmedian.sources.groups import as_group_records
 from dpmedian.sources.records import Records
-from dpmedian.sources.units import as_unit_records
 from dpmedian.statistics import Bound, Exact
 from dpmedian.stepping import plan_step
 from dpmedian.tape import Tape
+from rows import group_records, unit_records
 
 # The probability, per row, that an honest claim is refuted. Half of it goes to each of the two error rates.
 ALPHA = 1e-3
@@ -392,7 +391,7 @@ def units(noise: float) -> Game:
     ids = np.repeat(np.arange(24), np.arange(24) % 3 + 1)
     rows = np.where(ids < 12, 1.0, -1.0)[:, None]
     other = np.where(ids[:, None] == 2, -1.0, rows)
-    return runs(honest.cost, [[(actual, as_unit_records(data, ids))] for data in (rows, other)])
+    return runs(honest.cost, [[(actual, unit_records(data, ids))] for data in (rows, other)])
 
 
 def groups(noise: float) -> Game:
@@ -401,7 +400,7 @@ def groups(noise: float) -> Game:
     honest, actual = (dpmedian.plan_groups(keys, 1, rho=rho, n=24, **options) for rho in (0.5, 0.5 / noise**2))
     rows, ids = np.append(np.sign(np.linspace(1.0, -1.0, 48)), [-1.0] * 3)[:, None], np.append(np.arange(48), [48] * 3)
     labels = np.append(np.tile(keys, 24), ["a", "b", "a"])
-    grouped = [as_group_records(rows[:end], labels[:end], keys, ids[:end], most=2) for end in (48, 51)]
+    grouped = [group_records(rows[:end], labels[:end], keys, ids[:end], most=2) for end in (48, 51)]
     sides = [[(plan, side.records_of(i)) for i, plan in enumerate(actual.plans)] for side in grouped]
     return runs(honest.cost, sides)
 
@@ -443,7 +442,7 @@ def weights(noise: float, neighbours: Neighbours) -> Game:
     other, others = (np.where(np.arange(48)[:, None] == 0, -1.0, points), own)
     if neighbours == "add_remove":
         other, others = np.vstack([points, [[-1.0]]]), np.append(own, 3.0)
-    records = [as_unit_records(data, weights=w, weight_max=3.0) for data, w in ((points, own), (other, others))]
+    records = [unit_records(data, sample_weight=w, weight_max=3.0) for data, w in ((points, own), (other, others))]
     return runs(honest.cost, [[(actual, side)] for side in records])
 
 

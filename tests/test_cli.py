@@ -202,7 +202,7 @@ def test_a_plan_of_a_private_number_of_records(run):
     code, _, err = run("plan", "private", 2, *BUDGET)
     assert code == 2
     assert one_line(err)
-    assert "private only with neighbours='add_remove' or weights" in err
+    assert "n may be None only with neighbours='add_remove' or weights" in err
     assert run("plan", "some", 2, *BUDGET)[0] == 2
 
 

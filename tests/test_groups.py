@@ -20,8 +20,8 @@ from dpmedian.groups import workers
 from dpmedian.groups.plan import budget_of_one
 from dpmedian.groups.releases import Releases
 from dpmedian.parameters import PublicParameters
-from dpmedian.sources.groups import as_group_records
 from dpmedian.sources.key_columns import group_keys
+from rows import group_records
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 KEYS = ["north", "east", "south"]
@@ -191,13 +191,13 @@ def test_a_unit_contributes_to_a_limited_number_of_groups_by_its_own_rows():
     ids = ["p", "p", "p", "q", "q", "r", None]
     labels = ["south", "north", "north", "east", "west", "south", "south"]
     rows = np.arange(14.0).reshape(7, 2)
-    one = as_group_records(rows, labels, group_keys(KEYS), ids)
+    one = group_records(rows, labels, group_keys(KEYS), ids)
     assert one.starts.tolist() == [0, 1, 2, 3]
     assert one.records.array.tolist() == [[3.0, 4.0], [6.0, 7.0], [10.0, 11.0]]
-    two = as_group_records(rows, labels, group_keys(KEYS), ids, most=2, reducer="first")
+    two = group_records(rows, labels, group_keys(KEYS), ids, most=2, reducer="first")
     assert two.starts.tolist() == [0, 1, 2, 4]
     assert two.records.array.tolist() == [[2.0, 3.0], [6.0, 7.0], [0.0, 1.0], [10.0, 11.0]]
-    without = as_group_records(rows, labels, group_keys(KEYS))
+    without = group_records(rows, labels, group_keys(KEYS))
     assert without.starts.tolist() == [0, 2, 3, 6]
     assert without.records_of(2).array.tolist() == rows[[0, 5, 6]].tolist()
 
@@ -206,13 +206,13 @@ def test_rows_that_are_not_finite():
     rows = np.array([[1.0, 1.0], [math.nan, 1.0], [3.0, 3.0], [math.inf, 0.0]])
     labels, ids = ["north", "north", "east", "east"], [1, 1, 2, 3]
     with pytest.raises(ValueError, match="row 2"):
-        as_group_records(rows, labels, group_keys(KEYS), ids)
-    dropped = as_group_records(rows, labels, group_keys(KEYS), ids, nonfinite="drop")
+        group_records(rows, labels, group_keys(KEYS), ids)
+    dropped = group_records(rows, labels, group_keys(KEYS), ids, nonfinite="drop")
     assert dropped.records.array.tolist() == [[1.0, 1.0], [3.0, 3.0]]
-    centered = as_group_records(rows, labels, group_keys(KEYS), ids, nonfinite="center")
+    centered = group_records(rows, labels, group_keys(KEYS), ids, nonfinite="center")
     assert centered.starts.tolist() == [0, 1, 3, 3]
     assert np.isnan(centered.records.array[2]).all()
-    single = as_group_records(rows, labels, group_keys(KEYS), nonfinite="center")
+    single = group_records(rows, labels, group_keys(KEYS), nonfinite="center")
     assert single.starts.tolist() == [0, 2, 4, 4]
     assert np.isnan(single.records.array).any(axis=1).tolist() == [False, True, False, True]
 
@@ -402,14 +402,14 @@ def test_no_cell_of_a_row_shows_in_an_unattended_run(cell, nonfinite):
         "side": ["north", "east"] * 30,
         "person": np.arange(60) // 2,
     }
-    plain = as_group_records(pandas.DataFrame(usual), "side", group_keys(KEYS), "person", nonfinite=nonfinite)
+    plain = group_records(pandas.DataFrame(usual), "side", group_keys(KEYS), "person", nonfinite=nonfinite)
     expected = {record.tobytes() for record in plain.records.array}
     for column in usual:
         changed = pandas.DataFrame(usual).astype({column: object})
         changed[column] = [cell if row == 6 else value for row, value in enumerate(changed[column])]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = as_group_records(changed, "side", group_keys(KEYS), "person", nonfinite=nonfinite)
+            found = group_records(changed, "side", group_keys(KEYS), "person", nonfinite=nonfinite)
         assert len(expected - {record.tobytes() for record in found.records.array}) <= 1, column
         assert abs(len(found.records.array) - len(plain.records.array)) <= 1
 

@@ -8,9 +8,9 @@ import pytest
 import dpmedian
 from dpmedian import nonprivate
 from dpmedian.cli import main
-from dpmedian.sources.groups import as_group_records
 from dpmedian.sources.key_columns import canonical, group_keys, key_labels, key_of, take_keys
 from dpmedian.sources.labels import as_labels
+from rows import group_records
 
 BUDGET = {"epsilon": 2.0, "delta": 1e-6}
 KEYS = list(itertools.product(["north", "south"], [1, 2]))
@@ -48,7 +48,7 @@ def test_each_pair_of_labels_is_a_group():
 def test_every_way_to_pass_key_columns_is_the_same():
     rows = frame(600)
     plain = rows[["x", "y"]].to_numpy()
-    expected = as_group_records(rows, ["district", "month"], group_keys(KEYS))
+    expected = group_records(rows, ["district", "month"], group_keys(KEYS))
     assert [len(expected.records_of(i).array) for i in range(4)] == [
         int(((rows.district == district) & (rows.month == month)).sum()) for district, month in KEYS
     ]
@@ -62,12 +62,12 @@ def test_every_way_to_pass_key_columns_is_the_same():
         (arrow.Table.from_pandas(rows), ["district", "month"]),
         (plain, arrow.Table.from_pandas(rows[["district", "month"]])),
     ):
-        found = as_group_records(points, by, group_keys(KEYS))
+        found = group_records(points, by, group_keys(KEYS))
         assert found.records.array.tobytes() == expected.records.array.tobytes()
         assert found.starts.tolist() == expected.starts.tolist()
         assert found.by == ("district", "month") or isinstance(by, tuple)
-    assert as_group_records(plain, ([*rows.district], [*rows.month]), group_keys(KEYS)).by == ("key_1", "key_2")
-    single = as_group_records(rows.drop(columns="month"), ["district"], group_keys(["north", "south"]))
+    assert group_records(plain, ([*rows.district], [*rows.month]), group_keys(KEYS)).by == ("key_1", "key_2")
+    single = group_records(rows.drop(columns="month"), ["district"], group_keys(["north", "south"]))
     assert (len(single.starts), single.by) == (3, ("district",))
 
 
@@ -82,7 +82,7 @@ def test_tuples_of_texts_stay_apart_whatever_is_in_them():
         assert key_of(text, 2) == key
     ordered = sorted(zip(texts, readable, strict=True))
     assert [key for _, key in ordered] == sorted(readable, key=lambda key: [part.encode() for part in key])
-    joined, _, _ = take_keys(np.zeros((4, 1)), (["a", "", "b", None], ["x", "x", None, "y"]))
+    joined, _ = take_keys(np.zeros((4, 1)), (["a", "", "b", None], ["x", "x", None, "y"]))
     assert joined.missing.tolist() == [False, True, True, True]
 
 
@@ -92,7 +92,7 @@ def test_a_missing_label_never_gives_its_text_to_others():
     pairs = list(itertools.product(values, values))
     for order in (pairs, pairs[::-1], pairs[4:] + pairs[:4], pairs[::2] + pairs[1::2]):
         first, second = zip(*order, strict=True)
-        joined, _, _ = take_keys(np.zeros((9, 1)), (list(first), list(second)))
+        joined, _ = take_keys(np.zeros((9, 1)), (list(first), list(second)))
         for text, missing, pair in zip(joined.listed(), joined.missing, order, strict=True):
             assert missing == (None in pair)
             assert missing or key_of(text, 2) == pair
@@ -131,7 +131,7 @@ def test_lengths_that_differ_are_refused():
     with pytest.raises(ValueError, match="the lengths differ"):
         take_keys(np.zeros((3, 1)), (["a", "b", "c"], [1, 2]))
     with pytest.raises(ValueError, match="one label for each row of points"):
-        as_group_records(np.zeros((3, 1)), (["a", "b"], [1, 2]), group_keys(KEYS))
+        group_records(np.zeros((3, 1)), (["a", "b"], [1, 2]), group_keys(KEYS))
 
 
 def test_a_key_column_whose_name_is_taken_is_renamed_in_tables():
@@ -142,7 +142,7 @@ def test_a_key_column_whose_name_is_taken_is_renamed_in_tables():
 
 
 def test_labels_of_one_column_are_as_they_were():
-    labels, names, _ = take_keys(np.zeros((3, 1)), ["a", "b", "a"])
+    labels, names = take_keys(np.zeros((3, 1)), ["a", "b", "a"])
     assert (labels.listed(), names) == ([b"a", b"b", b"a"], ("key",))
     assert take_keys(np.zeros((2, 1)), as_labels([1, 2], "by"))[0].listed() == [1, 2]
 

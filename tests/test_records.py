@@ -499,7 +499,8 @@ def test_a_stream_is_read_and_its_columns_are_named_without_pyarrow_imported_fir
 import sys
 import numpy as np
 import polars
-from dpmedian.sources.units import as_unit_records
+from dpmedian.dataset.memory import Memory
+from dpmedian.dataset.reading import Reading
 
 class Stream:
     def __init__(self, frame):
@@ -509,7 +510,7 @@ class Stream:
 
 frame = polars.DataFrame({"x": [1.0, 2.0, 3.0], "plane": ["a", "b", "a"], "y": [4.0, 5.0, 6.0]})
 assert "pyarrow" not in sys.modules
-found = as_unit_records(Stream(frame), "plane", reducer="mean")
+found = Memory.of(Stream(frame), Reading.of(unit="plane", unit_reduce="mean")).records
 assert (found.columns, found.unit) == (("x", "y"), "plane")
 assert found.array.tolist() == [[2.0, 5.0], [2.0, 5.0]]
 """

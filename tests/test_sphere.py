@@ -9,6 +9,7 @@ import pytest
 import dpmedian
 from dpmedian.cli import main
 from dpmedian.release import MethodResult
+from dpmedian.sources.cells import Intake
 from dpmedian.sources.records import as_records
 from dpmedian.sources.sphere import as_position, as_vectors
 from dpmedian.spherical import as_arc, as_chord, kilometers
@@ -66,7 +67,7 @@ def test_what_is_no_position_is_not_finite():
         ValueError, match=r"the latitude in row 8 is not between -90 and 90; .*longitude, then latitude"
     ):
         dpmedian.geometric_median(positions, geometry="sphere", **BUDGET)
-    assert np.isnan(as_vectors(as_records(positions), "center").array[7]).all()
+    assert np.isnan(as_vectors(as_records(positions), Intake(unattended=True)).array[7]).all()
     assert dpmedian.geometric_median(positions, geometry="sphere", nonfinite="center", seed=0, **BUDGET).n == 500
     positions[2, 0] = np.nan
     with pytest.raises(ValueError, match="row 3, column 1 is missing"):

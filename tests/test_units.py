@@ -15,7 +15,7 @@ import dpmedian
 from dpmedian.cli import main
 from dpmedian.files import read_points
 from dpmedian.sources.labels import as_labels
-from dpmedian.sources.units import as_unit_records
+from rows import unit_records
 
 NAN = float("nan")
 IDS = [30, 4, 30, 4, 4, 100]
@@ -82,7 +82,7 @@ def columns_of_ids():
 
 def test_ids_of_every_kind_make_the_same_units():
     for kind, ids in columns_of_ids().items():
-        records = as_unit_records(ROWS, ids, reducer="first")
+        records = unit_records(ROWS, ids, reducer="first")
         found = records.array.tolist()
         # Text is in the order of its characters: "100" comes first.
         assert found == (
@@ -95,28 +95,30 @@ def test_a_column_of_a_frame_is_named_and_taken_out():
     pandas, polars = (pytest.importorskip(name) for name in ("pandas", "polars"))
     data = {"x": ROWS[:, 0], "person": IDS, "y": ROWS[:, 1]}
     for frame in (pandas.DataFrame(data), polars.DataFrame(data), polars.DataFrame(data).to_arrow()):
-        records = as_unit_records(frame, "person", reducer="mean")
+        records = unit_records(frame, "person", reducer="mean")
         assert (records.columns, records.unit) == (("x", "y"), "person")
         assert np.allclose(records.array, MEAN)
         with pytest.raises(
             ValueError, match="unit='who': this column is not there; the columns are 'x', 'person', 'y'"
         ):
-            as_unit_records(frame, "who")
-    assert as_unit_records(ROWS, pandas.Series(IDS, name="person")).unit == "person"
-    with pytest.raises(TypeError, match=r"unit='person' names a column, but points \(ndarray\) have no named columns"):
-        as_unit_records(ROWS, "person")
+            unit_records(frame, "who")
+    assert unit_records(ROWS, pandas.Series(IDS, name="person")).unit == "person"
+    with pytest.raises(
+        TypeError, match=r"unit='person' names a column, but the columns of points .ndarray. have no names"
+    ):
+        unit_records(ROWS, "person")
     with pytest.raises(ValueError, match="must not be called 'record'"):
-        as_unit_records(ROWS, pandas.Series(IDS, name="record"))
+        unit_records(ROWS, pandas.Series(IDS, name="record"))
     twice = pandas.DataFrame(np.column_stack([ROWS, IDS]), columns=["x", "u", "u"])
     with pytest.raises(ValueError, match="occurs more than once"):
-        as_unit_records(twice, "u")
+        unit_records(twice, "u")
 
 
 def test_a_unit_has_its_own_median():
-    assert as_unit_records(ROWS, IDS).array.tolist()[1:] == [[1.0, 2.0], [7.0, 7.0]]
+    assert unit_records(ROWS, IDS).array.tolist()[1:] == [[1.0, 2.0], [7.0, 7.0]]
     rng = np.random.default_rng(0)
     rows, ids = rng.normal(size=(300, 3)), rng.integers(20, size=300)
-    records = as_unit_records(rows, ids).array
+    records = unit_records(rows, ids).array
     for place, unit in enumerate(np.unique(ids)):
         assert np.allclose(records[place], dpmedian.nonprivate.geometric_median(rows[ids == unit]), atol=1e-6)
 
@@ -140,9 +142,7 @@ def test_a_changed_unit_changes_its_own_record_only(rows, changed, data):
         for table in (rows, mixed):
             if table:
                 ids, values = zip(*table, strict=True)
-                records = as_unit_records(
-                    np.array(values, dtype=float).reshape(-1, 1), list(ids), reducer=reducer
-                ).array
+                records = unit_records(np.array(values, dtype=float).reshape(-1, 1), list(ids), reducer=reducer).array
                 found.append(dict(zip(sorted(set(ids)), [record.tobytes() for record in records], strict=True)))
             else:
                 found.append({})
@@ -182,10 +182,10 @@ def test_what_is_no_id_is_missing(cell):
     labels = as_labels([7, cell, "x"], "unit")
     assert labels.missing.tolist() == [False, True, False]
     with pytest.raises(ValueError, match=r"row 2 has no 'unit' that can be read; .*neighbours='add_remove'"):
-        as_unit_records(ROWS[:3], [7, cell, "x"])
+        unit_records(ROWS[:3], [7, cell, "x"])
     with pytest.raises(ValueError, match="and a row has no id"):
-        as_unit_records(ROWS[:3], [7, cell, "x"], nonfinite="center")
-    left = as_unit_records(ROWS[:3], [7, cell, "x"], neighbours="add_remove")
+        unit_records(ROWS[:3], [7, cell, "x"], nonfinite="center")
+    left = unit_records(ROWS[:3], [7, cell, "x"], neighbours="add_remove")
     assert left.array.tolist() == ROWS[[0, 2]].tolist()
 
 
@@ -223,12 +223,12 @@ def test_types_that_are_no_ids_are_refused_by_their_type():
 def test_rows_that_are_not_finite_are_left_out_of_their_unit():
     rows, ids = np.array([[1.0, NAN], [2.0, 2.0], [NAN, NAN], [4.0, 6.0]]), [1, 1, 2, 1]
     with pytest.raises(ValueError, match="row 1, column 2 is missing"):
-        as_unit_records(rows, ids)
+        unit_records(rows, ids)
     for reducer in ("median", "mean"):
-        array = as_unit_records(rows, ids, reducer=reducer, nonfinite="center").array
+        array = unit_records(rows, ids, reducer=reducer, nonfinite="center").array
         assert array[0].tolist() == [3.0, 4.0]
         assert np.isnan(array[1]).all()
-    assert as_unit_records(rows, ids, reducer="first", nonfinite="drop").array[0].tolist() == [2.0, 2.0]
+    assert unit_records(rows, ids, reducer="first", nonfinite="drop").array[0].tolist() == [2.0, 2.0]
 
 
 def test_an_empty_unit_is_a_record_at_the_center():
@@ -298,9 +298,9 @@ def test_no_cell_shows_in_an_unattended_run(cell, tmp_path):
     frame = pandas.DataFrame({"x": pandas.Series(x, dtype=object), "y": usual, "person": np.arange(400) // 2})
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=RuntimeWarning)
-        records = as_unit_records(frame, "person", nonfinite="center")
+        records = unit_records(frame, "person", nonfinite="center")
         assert plan.run(frame, unit="person", nonfinite="center", seed=2).n == 200
-    plain = as_unit_records(np.column_stack([usual, usual]), np.arange(400) // 2).array
+    plain = unit_records(np.column_stack([usual, usual]), np.arange(400) // 2).array
     kept = np.arange(200) != 3
     assert records.array[kept].tobytes() == plain[kept].tobytes()
 
@@ -310,7 +310,7 @@ def test_no_line_of_a_file_shows_in_an_unattended_run(line, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"x,y,person\n1,2,p1\n3,4,p1\n" + line + b"\n5,6,p2\n")
     points = read_points(path, nonfinite="drop", labels=["person"])
-    records = as_unit_records(points, "person", nonfinite="drop", neighbours="add_remove").array
+    records = unit_records(points, "person", nonfinite="drop", neighbours="add_remove").array
     assert records[:2].tolist() == [[2.0, 3.0], [5.0, 6.0]]
 
 
@@ -349,16 +349,16 @@ def test_labels_of_files_in_every_format(tmp_path):
     for name, column in (("a.parquet", "person"), ("a.feather", "person"), ("a.npy", "2"), ("a.csv", "person")):
         for nonfinite in ("raise", "center"):
             points = read_points(tmp_path / name, labels=[column], nonfinite=nonfinite)
-            records = as_unit_records(points, column, reducer="first").array.tolist()
+            records = unit_records(points, column, reducer="first").array.tolist()
             assert sorted(records) == sorted(FIRST), name
     bare = tmp_path / "bare.csv"
     bare.write_text("1,7,2\n3,8,4\n")
     points = read_points(bare, columns=["1", "3"], labels=["2"], header=False, nonfinite="center")
-    assert as_unit_records(points, "2").array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert unit_records(points, "2").array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     with pytest.raises(ValueError, match="requested twice, as a label and as a coordinate"):
         read_points(tmp_path / "a.csv", columns=["x", "person"], labels=["person"])
     with pytest.raises(ValueError, match="unit='2' is one of the coordinates"):
-        as_unit_records(read_points(bare, header=False), "2")
+        unit_records(read_points(bare, header=False), "2")
 
 
 SEVEN = Decimal("7.00000000000000000001")

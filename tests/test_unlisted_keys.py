@@ -15,7 +15,7 @@ from dpmedian.accounting.parallel import cost_of_groups
 from dpmedian.accounting.threshold import discrete_tail, threshold_of
 from dpmedian.mechanisms.key_selection import KeySelection
 from dpmedian.parameters import PublicParameters
-from dpmedian.sources.groups import as_group_records
+from rows import group_records
 from test_group_records import refuted
 from test_verify import valid, with_value
 
@@ -247,8 +247,8 @@ def test_no_label_renames_a_group_or_moves_a_unit(odd):
     people = np.repeat(np.arange(400), 4)
     labels = rng.choice([2, 10, 33], size=len(people))
     points = rng.normal(size=(len(people), 2))
-    plain = as_group_records(points, pandas.Series(labels), None, people, most=1)
-    other = as_group_records(
+    plain = group_records(points, pandas.Series(labels), None, people, most=1)
+    other = group_records(
         np.vstack([points, [[9.0, 9.0]]]), pandas.Series([*labels.tolist(), odd]), None, np.append(people, 400), most=1
     )
     assert plain.labels == [b"10", b"2", b"33"]
@@ -264,7 +264,7 @@ def test_no_label_renames_a_group_or_moves_a_unit(odd):
 def test_a_new_unit_makes_a_limited_number_of_groups_for_any_number_of_labels():
     points, labels, ids = np.zeros((50, 1)), [f"place {i}" for i in range(50)], ["one"] * 50
     for most in range(1, 13):
-        grouped = as_group_records(points, labels, None, ids, most=most)
+        grouped = group_records(points, labels, None, ids, most=most)
         assert int((np.diff(grouped.starts) > 0).sum()) == most
         assert len(grouped.records.array) == most
 

@@ -5,38 +5,38 @@ import pytest
 
 import dpmedian
 from dpmedian import _core, nonprivate
-from dpmedian.sources.units import as_unit_records
 from dpmedian.sources.weights import WHOLE_WEIGHT, as_weights
 from dpmedian.tape import Tape
+from rows import unit_records
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "add_remove"}
 RELATIONS = pytest.mark.parametrize("relation", ["replace", "add_remove"])
 
 
 def test_weights_are_shares_of_the_cap():
-    weights = as_weights([0.0, 1.0, 2.0, 9.0, 2.0**-30], 2.0, 5, "raise")
+    weights = as_weights([0.0, 1.0, 2.0, 9.0, 2.0**-30], 2.0, 5, unattended=False)
     assert weights.tolist() == [0, WHOLE_WEIGHT // 2, WHOLE_WEIGHT, WHOLE_WEIGHT, 0]
     odd = [float("nan"), float("inf"), -1.0, "2", None]
-    assert as_weights(np.array(odd, dtype=object), 2.0, 5, "center").tolist() == [0, 0, 0, WHOLE_WEIGHT, 0]
+    assert as_weights(np.array(odd, dtype=object), 2.0, 5, unattended=True).tolist() == [0, 0, 0, WHOLE_WEIGHT, 0]
     for wrong in (float("nan"), float("inf"), -1.0):
         with pytest.raises(ValueError, match=r"sample_weight\[1\] must be a finite number"):
-            as_weights([1.0, wrong], 2.0, 2, "raise")
+            as_weights([1.0, wrong], 2.0, 2, unattended=False)
     with pytest.raises(ValueError, match="one weight for each row"):
-        as_weights([1.0, 1.0], 2.0, 3, "raise")
+        as_weights([1.0, 1.0], 2.0, 3, unattended=False)
     with pytest.raises(ValueError, match="2 dimensions"):
-        as_weights(np.ones((2, 2)), 2.0, 2, "raise")
+        as_weights(np.ones((2, 2)), 2.0, 2, unattended=False)
 
 
 def test_columns_of_weights_of_every_kind():
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     data = {"x": [1.0, 2.0], "w": [1, 4], "y": [3.0, 4.0]}
     for frame in (pandas.DataFrame(data), polars.DataFrame(data), arrow.table(data)):
-        records = as_unit_records(frame, weights="w", weight_max=4.0)
+        records = unit_records(frame, sample_weight="w", weight_max=4.0)
         assert records.array.tolist() == [[1.0, 3.0], [2.0, 4.0]]
         assert records.weights.tolist() == [WHOLE_WEIGHT // 4, WHOLE_WEIGHT]
     rows = np.zeros((2, 1))
     for weights in ([1, 4], pandas.Series([1, 4]), polars.Series([1, 4]), arrow.array([1, 4]), np.float32([1, 4])):
-        assert as_unit_records(rows, weights=weights, weight_max=4.0).weights.tolist() == [
+        assert unit_records(rows, sample_weight=weights, weight_max=4.0).weights.tolist() == [
             WHOLE_WEIGHT // 4,
             WHOLE_WEIGHT,
         ]
@@ -44,13 +44,13 @@ def test_columns_of_weights_of_every_kind():
 
 @pytest.mark.parametrize("odd", [[2.0, 3.0], [], np.ones(2), {}, "text", None, b"\xff", 10**400, -1.0, np.nan])
 def test_no_weight_of_an_unattended_run_is_an_error_or_changes_another_one(odd):
-    assert as_weights([0.5, odd, 1.0], 1.0, 3, "center").tolist() == [WHOLE_WEIGHT // 2, 0, WHOLE_WEIGHT]
+    assert as_weights([0.5, odd, 1.0], 1.0, 3, unattended=True).tolist() == [WHOLE_WEIGHT // 2, 0, WHOLE_WEIGHT]
     with pytest.raises((ValueError, TypeError), match=r"\[1(, 0)?\]"):
-        as_weights([0.5, odd, 1.0], 1.0, 3, "raise")
+        as_weights([0.5, odd, 1.0], 1.0, 3, unattended=False)
 
 
 def test_the_weight_of_a_unit_is_the_largest_of_its_rows():
-    records = as_unit_records(np.zeros((4, 1)), [7, 7, 9, 7], weights=[1, 3, 2, 0], weight_max=4.0)
+    records = unit_records(np.zeros((4, 1)), [7, 7, 9, 7], sample_weight=[1, 3, 2, 0], weight_max=4.0)
     assert records.weights.tolist() == [3 * WHOLE_WEIGHT // 4, WHOLE_WEIGHT // 2]
 
 
@@ -183,7 +183,7 @@ def test_dropped_rows_take_their_weights_with_them(relation):
     points = np.zeros((3000, 2))
     points[::3] = np.nan
     weights = np.where(np.arange(3000) % 3 == 0, 1.0, np.where(np.arange(3000) % 3 == 1, 0.0, 1.0))
-    records = as_unit_records(points, weights=weights, weight_max=1.0, nonfinite="drop").finite()
+    records = unit_records(points, sample_weight=weights, weight_max=1.0, nonfinite="drop").finite()
     assert records.weights.tolist() == [0, WHOLE_WEIGHT] * 1000
     release = dpmedian.geometric_median(
         points, sample_weight=weights, weight_max=1.0, nonfinite="drop", seed=0, **{**BUDGET, "neighbours": relation}
@@ -248,9 +248,9 @@ def test_the_command_takes_weights(tmp_path, capsys):
 def test_a_cap_that_is_no_single_is_one_for_weights_that_are(most):
     """No weight stops a run after its charge, for example 0 divided by a cap that is 0 in single precision."""
     single = np.array([0.0, 1e-40, 1.0, 3e38, np.inf, np.nan, -1.0], dtype=np.float32)
-    found = as_weights(single, most, 7, "center")
+    found = as_weights(single, most, 7, unattended=True)
     assert found.max() <= WHOLE_WEIGHT
-    assert np.array_equal(found, as_weights(single.astype(np.float64), most, 7, "center"))
+    assert np.array_equal(found, as_weights(single.astype(np.float64), most, 7, unattended=True))
 
 
 def test_no_weights_of_a_file_are_ignored(tmp_path):

@@ -27,14 +27,12 @@ from dpmedian.dataset.memory import Memory
 from dpmedian.dataset.reading import Reading
 from dpmedian.documented import complete_docstrings, documented
 from dpmedian.groups.releases import Releases
-from dpmedian.parameters import geometry_of
 from dpmedian.release import MethodResult, Release
 from dpmedian.sources.cells import Floats
-from dpmedian.sources.groups import as_group_records
 from dpmedian.sources.key_columns import group_keys, named_columns
 from dpmedian.sources.records import Records, as_records
 from dpmedian.sources.sphere import as_position
-from dpmedian.sources.units import as_unit_records, check_missing
+from dpmedian.sources.units import check_missing
 from dpmedian.sources.weights import WHOLE_WEIGHT
 
 __all__ = [
@@ -73,15 +71,13 @@ def geometric_median(
     ndarray of shape (d,)
         The median, not private.
     """
-    geometry = geometry_of(geometry)
+    reading = {"unit": unit, "unit_reduce": unit_reduce, "geometry": geometry}
     if weights is None:
-        records = as_unit_records(points, unit, reducer=unit_reduce, geometry=geometry)
+        records = Memory.of(points, Reading.of(**reading)).records
         return _position(_core.nonprivate_median(_not_empty(records.array)), geometry)
     own = _weights(weights)
     # Weights are scaled to [0, 1], and the weight of a unit is the largest weight of its rows, as in a release.
-    records = as_unit_records(
-        points, unit, reducer=unit_reduce, geometry=geometry, weights=own, weight_max=float(own.max(initial=0.0)) or 1.0
-    )
+    records = Memory.of(points, Reading.of(**reading, **_weighted(own))).records
     assert records.weights is not None
     shares = own / (own.max(initial=0.0) or 1.0) if unit is None else records.weights / float(WHOLE_WEIGHT)
     kept = shares > 1e-30
@@ -118,19 +114,10 @@ def geometric_medians(
         For every key the median of its group, not private, or None if the group is empty.
     """
     found = group_keys(keys)
-    geometry = geometry_of(geometry)
-    own = None if weights is None else _weights(weights)
-    grouped = as_group_records(
-        points,
-        by,
-        found,
-        unit,
-        most=max_groups_per_unit,
-        reducer=unit_reduce,
-        geometry=geometry,
-        weights=own,
-        weight_max=None if own is None else float(own.max(initial=0.0)) or 1.0,
-    )
+    own = {} if weights is None else _weighted(_weights(weights))
+    labels = named_columns(points, by) or ()
+    reading = Reading.of(unit=unit, unit_reduce=unit_reduce, geometry=geometry, labels=labels, **own)
+    grouped = Memory.of(points, reading).grouped(by, found, max_groups_per_unit)
     counted = (_counted(grouped.records_of(i)) for i in range(len(found)))
     medians = [_core.nonprivate_median(array, shares) if len(array) else None for array, shares in counted]
     return {
@@ -163,7 +150,7 @@ def excess(
         straight distances, and the median is projected onto the sphere.
     """
     parameters = releases.plan.parameters
-    reading = Reading(
+    reading = Reading.of(
         unit=unit,
         unit_reduce=unit_reduce,
         sample_weight=sample_weight,
@@ -174,7 +161,7 @@ def excess(
     )
     rows, scales = Memory.of(points, reading), np.array(parameters.scales or 1.0)
     if isinstance(releases, Release):
-        check_missing(rows.first_missing, rows.unit, "raise", releases.neighbours)
+        check_missing(rows.first_missing, rows.unit, "raise", releases.plan.parameters.protection.relation)
         return _excess(rows.records, releases.point / scales)
     grouped = rows.grouped(by, group_keys(list(releases)), releases.plan.max_groups_per_unit)
     return {
@@ -346,6 +333,11 @@ def _weights(value: ArrayLike) -> NDArray[np.float64]:
     if weights.ndim != 1 or not (np.isfinite(weights) & (weights >= 0.0)).all():
         raise ValueError("weights must be finite numbers that are not negative, one for each row")
     return weights
+
+
+def _weighted(weights: NDArray[np.float64]) -> dict[str, Any]:
+    """The options of a dataset with these weights, of which the largest is the cap."""
+    return {"sample_weight": weights, "weight_max": float(weights.max(initial=0.0)) or 1.0}
 
 
 def _location(value: ArrayLike, name: str, points: Floats) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmedian.accounting import Budget
 from dpmedian.accounting.arguments import DELTA_LIMIT
-from dpmedian.accounting.protection import RECORD, Neighbours, Protection, neighbours_of, relation_of, unit_of
+from dpmedian.accounting.protection import RECORD, Neighbours, Protection, relation_of, unit_of
 from dpmedian.profile import DEFAULT, Profile
 from dpmedian.spherical import on_unit_ball
 
@@ -122,15 +123,26 @@ class PublicParameters:
         trim: float = 0.0,
         axes: float = 0.0,
         threshold: float | None = None,
+        found: int | None = None,
+        checked: Mapping[str, Any] | None = None,
     ) -> PublicParameters:
-        """Check every argument. An error names the argument, its value and the accepted values."""
+        """Check every argument. An error names the argument, its value and the accepted values.
+
+        `found` is the number of records of a dataset. `checked` are the unit, the geometry, the cap and the scales of
+        a dataset, which were checked when it was made.
+        """
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
-        relation, d = neighbours_of(neighbours), whole("d", d)
-        n = _records(n, private=not relation_of(relation).size_is_public or weight_max is not None)
+        relation, d = relation_of(neighbours), whole("d", d)
         if not 1 <= d <= DIMENSIONS_MAX:
             raise ValueError(f"d must be at least 1 and at most 2**40, got {d}")
-        if scales is not None and geometry == "sphere":
-            raise ValueError("geometry='sphere' does not accept scales=: longitude and latitude are both in degrees")
+        if checked is None:
+            checked = {
+                "unit": RECORD if unit is None else unit_of(unit),
+                "geometry": geometry_of(geometry, scales),
+                "weight_max": None if weight_max is None else positive("weight_max", weight_max),
+                "scales": scales_of(scales, d),
+            }
+        n = _records(n, found, private=not relation.size_is_public or checked["weight_max"] is not None)
         if radius is not None:
             radius = positive("radius", radius)
             if radius < 1.0 / LARGEST:
@@ -155,11 +167,8 @@ class PublicParameters:
             center=None if center is None else _center(center, d),
             failure_probability=beta,
             profile=Profile.named(profile),
-            neighbours=relation,
-            unit=RECORD if unit is None else unit_of(unit),
-            geometry=geometry_of(geometry),
-            weight_max=None if weight_max is None else positive("weight_max", weight_max),
-            scales=scales_of(scales, d),
+            neighbours=relation.name,
+            **checked,
             inference=bool(inference),
             lone_delta=None if lone_delta is None else float(lone_delta),
             clusters=None if clusters is None else _clusters(clusters, n),
@@ -178,7 +187,7 @@ class PublicParameters:
         given = {name: value for name, value in {**arguments, **known}.items() if name in names}
         return cls.of(**(on_unit_ball(given) if given.get("geometry") == "sphere" else given))
 
-    @property
+    @functools.cached_property
     def protection(self) -> Protection:
         """The neighbor relation, the protected unit, and the cap of weights."""
         return Protection(self.neighbours, self.unit, self.weight_max)
@@ -286,23 +295,31 @@ def whole(name: str, value: object) -> int:
 
 def positive(name: str, value: object) -> float:
     """Return the argument as a positive finite number, or raise an error that names the argument."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = _double(value)
+    number = _real(name, value)
     if not (math.isfinite(number) and 0.0 < number <= LARGEST):
         raise ValueError(f"{name} must be positive and finite (at most 2**1000), got {value!r}")
     return number
 
 
-def _double(value: Real) -> float:
-    """The number as a double, or infinity if it is too large."""
+def _real(name: str, value: object) -> float:
+    """Return the argument as a double, or infinity if it is too large. An error names the argument."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)
     except OverflowError:
         return math.inf
 
 
-def _records(n: object, private: bool) -> int | None:
+def _records(n: object, found: int | None, private: bool) -> int | None:
+    """Return the public number of records, or a guess. If the number is public, a given n must be equal to it."""
+    if found is not None and not private:
+        if n is not None and whole("n", n) != found:
+            raise ValueError(
+                f"n = {n}, but there are {found} points. With neighbours='replace' leave n out, because it is the "
+                "number of points; only with neighbours='add_remove' is n a guess"
+            )
+        n = found
     if n is None and private:
         return None
     if n is None:
@@ -339,9 +356,7 @@ def _clusters(k: object, n: int | None) -> int:
 
 def _share(name: str, value: object, of: str) -> float:
     """Return a share, which must be below one half."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = _double(value)
+    number = _real(name, value)
     if not 0.0 <= number < 0.5:
         raise ValueError(f"{name} must be at least 0 and below 0.5, a share of the {of}, got {value!r}")
     return number
@@ -351,16 +366,16 @@ def step_threshold(value: object) -> float:
     """Return a threshold of a robust step, which must be 0 or a number whose square is far from underflow and
     overflow.
     """
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"threshold must be a number, got {value!r}")
-    threshold = float(value)
+    threshold = _real("threshold", value)
     if threshold != 0.0 and not 2.0**-300 <= threshold <= 2.0**300:
         raise ValueError(f"threshold must be 0 or lie between 2**-300 and 2**300, got {value!r}")
     return threshold
 
 
-def geometry_of(value: object) -> str:
-    """Return the geometry, or raise an error that names all geometries."""
+def geometry_of(value: object, scales: object = None) -> str:
+    """Return the geometry, or raise an error that names all geometries. The sphere has no scales."""
+    if value == "sphere" and scales is not None:
+        raise ValueError("geometry='sphere' does not accept scales=: longitude and latitude are both in degrees")
     if value not in GEOMETRIES:
         raise ValueError(f"geometry must be one of {', '.join(map(repr, GEOMETRIES))}, got {value!r}")
     return str(value)

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmedian.dataset.memory import Memory
+from dpmedian.dataset.reading import Reading
 from dpmedian.documented import documented
 from dpmedian.groups.releases import Releases
 from dpmedian.plot import CLOUD, INK, WARNING, axes_of, draw_square
 from dpmedian.postprocess import reach_of_map
 from dpmedian.recorded import picture
 from dpmedian.release import Release
-from dpmedian.sources.key_columns import key_labels, key_text, take_keys
-from dpmedian.sources.records import as_records
+from dpmedian.sources.key_columns import key_labels, key_text, named_columns, take_keys
 from dpmedian.spherical import on_a_map, west_of
 
 __all__ = ["draw", "plot_groups", "plot_map"]
@@ -52,10 +53,11 @@ def plot_groups(releases: Releases, points: Any, by: Any, ax: Any = None) -> Any
     matplotlib figure
         The pictures.
     """
-    labels, _, points = take_keys(points, by)
-    if not isinstance(points, np.ndarray) and set(releases.columns) <= set(getattr(points, "columns", ())):
-        points = points[list(releases.columns)]
-    array = as_records(points, nonfinite="center", d=2).array
+    there = set() if isinstance(points, np.ndarray) else set(getattr(points, "columns", ()))
+    columns_read = list(releases.columns) if set(releases.columns) <= there else None
+    labels_read = named_columns(points, by) or ()
+    table = Memory.of(points, Reading(columns=columns_read, labels=labels_read, nonfinite="center", d=2)).rows
+    labels, array = take_keys(table, by)[0], table.array
     if len(releases) > _MOST:
         raise ValueError(f"at most {_MOST} groups can be drawn, got {len(releases)}; plot_map() draws all of them")
     places = labels.places(key_labels(list(releases)))

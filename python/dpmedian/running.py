@@ -93,6 +93,7 @@ class Session:
         *,
         method: str,
         name: str | None = None,
+        default_name: str | None = None,
         ledger: Any = None,
         seed: int | None = None,
         record: Mapping[str, Any] | None = None,
@@ -102,7 +103,7 @@ class Session:
         self._key = seed_bytes(seed)
         self._account = as_ledger(ledger)
         self._account.check(cost)
-        self._spending = spending(self._account, method, cost, name, seeded=self.seeded, record=record)
+        self._spending = spending(self._account, method, cost, name or default_name, seeded=self.seeded, record=record)
         self._state: Literal["ready", "open", "closed"] = "ready"
         self._tape: Tape | None = None
         self._labels: set[bytes] = set()
@@ -275,7 +276,7 @@ def require_fit(data: Dataset, parameters: PublicParameters) -> None:
     """Raise an error, before anything is spent, unless the dataset fits these parameters."""
     require_options(data, parameters)
     require_unit(data.unit, parameters.unit, given=data.has_ids)
-    data.require_ids(parameters.neighbours)
+    data.require_ids(parameters.protection.relation)
     if not parameters.private_size and data.shape != (parameters.n, parameters.d):
         raise ValueError(f"this plan is for points of shape ({parameters.n}, {parameters.d}), got {data.shape}")
     if data.shape[1] != parameters.d:

@@ -13,9 +13,10 @@ from conftest import EXTREMES
 from contract.registry import METHOD_CASES, RELATION_CASES, cloud
 from contract.test_methods import planned
 from dpmedian import plan_groups
-from dpmedian.sources.groups import Grouped, as_group_records
+from dpmedian.sources.groups import Grouped
 from dpmedian.sources.key_columns import group_keys
-from dpmedian.sources.units import REDUCERS, as_unit_records
+from dpmedian.sources.units import REDUCERS
+from rows import group_records, unit_records
 
 Rows = tuple[np.ndarray, np.ndarray]
 
@@ -61,7 +62,7 @@ def test_it_replays_where_a_unit_comes_or_moves_between_groups(replay, name):
             count = int(rng.integers(1, 7))
             new = (np.vstack([rows, rng.normal(size=(count, points.shape[1]))]), np.append(ids, np.full(count, n)))
             grouped, more, moved = (
-                as_group_records(new[0][:end], by[:end], keys, new[1][:end], most=most)
+                group_records(new[0][:end], by[:end], keys, new[1][:end], most=most)
                 for end, by in (
                     (len(rows), np.append(labels, ["a"] * count)),
                     (len(rows) + count, np.append(labels, rng.choice(list("abcd"), size=count))),
@@ -91,8 +92,8 @@ def test_it_replays_where_a_unit_comes_and_nobody_has_listed_the_groups(replay, 
         by = [*labels, *own, *odd]
         more = np.vstack([rows, rng.normal(size=(count + len(odd), 2))])
         everyone = np.append(ids, np.full(count + len(odd), 150))
-        before = as_group_records(rows, labels, None, ids, most=most)
-        after = as_group_records(more, by, None, everyone, most=most)
+        before = group_records(rows, labels, None, ids, most=most)
+        after = group_records(more, by, None, everyone, most=most)
         changed = 0
         for place, label in enumerate(after.labels):
             now = after.records_of(place).array
@@ -120,7 +121,7 @@ def test_it_replays_where_all_rows_of_a_unit_change(replay, name, relation):
     rows = table(points, rng)
     n = len(points)
     for reducer in REDUCERS:
-        records = as_unit_records(*rows, reducer=reducer, neighbours=relation)
+        records = unit_records(*rows, reducer=reducer, neighbours=relation)
         assert records.array.shape == points.shape
         others = []
         for trial in range(6):
@@ -128,5 +129,5 @@ def test_it_replays_where_all_rows_of_a_unit_change(replay, name, relation):
                 changed = another(rows, int(rng.integers(n)), int(rng.integers(1, 7)), rng)
             else:
                 changed = another(rows, n - 1 + trial % 2, (trial % 2) * int(rng.integers(1, 7)), rng)
-            others.append(as_unit_records(*changed, reducer=reducer, neighbours=relation).array)
+            others.append(unit_records(*changed, reducer=reducer, neighbours=relation).array)
         assert replay(plan, records.array, others) >= 1

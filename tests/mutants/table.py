@@ -753,14 +753,14 @@ UNITS = [
     Mutant(
         "an empty unit that vanishes where the number of units is public",
         f"{PACKAGE}/sources/units.py",
-        "return replace(records, array=array, unit=label, weights=own)",
-        "return replace(records, array=array[~np.isnan(array).any(axis=1)], unit=label, weights=own)",
+        "return replace(rows, array=array, unit=label, weights=own)",
+        "return replace(rows, array=array[~np.isnan(array).any(axis=1)], unit=label, weights=own)",
         "pytest tests/test_units.py::test_an_empty_unit_is_a_record_at_the_center",
     ),
     Mutant(
         "rows without an id left out where the number of units is public",
         f"{PACKAGE}/sources/units.py",
-        "if row is None or not relation_of(neighbours).size_is_public:",
+        "if row is None or not relation.size_is_public:",
         "if True:",
         "pytest tests/test_units.py::test_what_is_no_id_is_missing[None]",
     ),
@@ -1072,10 +1072,9 @@ VERIFICATION = [
 PRIVATE_SIZE = [
     Mutant(
         "a plan for the length of the array where that is private",
-        f"{PACKAGE}/dataset/dataset.py",
-        '        if Protection(neighbours_of(arguments["neighbours"]), self.unit, self.weight_max).size_is_public:\n'
-        "            n = _public_size(n, self.shape[0])",
-        "        if True:\n            n = self.shape[0]",
+        f"{PACKAGE}/parameters.py",
+        "    if found is not None and not private:",
+        "    if found is not None:",
         f"pytest {SIZES}::test_what_comes_before_the_charge_does_not_depend_on_the_number_of_records",
     ),
     Mutant(

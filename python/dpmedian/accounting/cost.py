@@ -23,6 +23,7 @@ Every number is rounded toward more cost: sums are rounded up, and delta and eps
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -87,7 +88,7 @@ class PrivacyCost:
             object.__setattr__(self, "delta", probability("delta", self.delta))
         Protection(self.neighbours, self.unit)  # This raises an error if the relation or the unit is invalid.
 
-    @property
+    @functools.cached_property
     def protection(self) -> Protection:
         """The neighbors and the unit that the cost is about."""
         return Protection(self.neighbours, self.unit)
@@ -221,8 +222,7 @@ class PrivacyCost:
             If the cost has a `delta0`, for which no group bound is proved. If the new unit is "record" (use
             `per_record`). If the relation is "replace", there is a new unit, and `exactly` is False.
         """
-        k = whole("k", k)
-        label = self.unit if unit is None else unit_of(unit)
+        k, label = whole("k", k), self.unit if unit is None else unit_of(unit)
         self.protection.require_group(label, k, exactly)
         if self.delta0 > 0.0:
             raise ValueError(

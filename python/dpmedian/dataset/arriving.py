@@ -53,4 +53,4 @@ def arrivals(
             yield layers_of(record), 1 << 20
         return
     for record, weight in zip(records, weights, strict=True):
-        yield layers_of(record), int(as_weights([weight], weight_max, 1, "center")[0])
+        yield layers_of(record), int(as_weights([weight], weight_max, 1, unattended=True)[0])

@@ -53,9 +53,7 @@ class Cluster:
         without an id.
         """
         reading = self.reading
-        finish = functools.partial(
-            _records, reducer=reading.unit_reduce, nonfinite=reading.nonfinite, weight_max=reading.weight_max
-        )
+        finish = functools.partial(_records, reducer=reading.unit_reduce, nonfinite=reading.nonfinite)
         made, missing = moved_rows(self.collection, finish, reading)
         client = self.collection.client
         return tuple(made), client.gather(client.map(_described, made, pure=False)), missing
@@ -133,19 +131,9 @@ def _without_rows(points: Any) -> Any:
 # Functions that the workers call.
 
 
-def _records(rows: Rows, reducer: str, nonfinite: str, weight_max: float | None) -> Grouped:
+def _records(rows: Rows, reducer: str, nonfinite: str) -> Grouped:
     """Make the records of all rows, as a single group."""
-    records = rows.records
-    if rows.ids is not None:
-        records = as_unit_records(
-            records,
-            rows.ids,
-            reducer=reducer,
-            nonfinite=nonfinite,
-            neighbours="add_remove",  # The plan decides whether rows without an id are allowed.
-            geometry=records.geometry,
-            weight_max=weight_max,
-        )
+    records = as_unit_records(rows.records, rows.ids, reducer, nonfinite)
     if nonfinite == "drop":
         records = records.finite()
     return Grouped(records, np.array([0, len(records.array)], dtype=np.int64))

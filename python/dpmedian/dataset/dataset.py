@@ -6,14 +6,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from dpmedian.accounting.protection import Neighbours, Protection, neighbours_of
+from dpmedian.accounting.protection import Relation
 from dpmedian.dataset.cluster import Cluster
 from dpmedian.dataset.memory import Memory
 from dpmedian.dataset.protocol import Input
 from dpmedian.dataset.reading import Reading
 from dpmedian.dataset.stored import Stored
 from dpmedian.documented import documented
-from dpmedian.parameters import PublicParameters, whole
+from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.dask import is_dask
 from dpmedian.sources.file import FileRecords, is_path
@@ -93,7 +93,7 @@ class Dataset:
         if isinstance(points, Dataset):
             points._require_same(options)
             return points
-        reading = Reading(**options)
+        reading = Reading.of(**options)
         if is_dask(points):
             return cls(Cluster.of(points, reading), reading)
         if isinstance(points, FileRecords) or is_path(points):
@@ -109,14 +109,10 @@ class Dataset:
         return cls.taken(arguments, **planned, **known)
 
     def parameters(self, arguments: Mapping[str, Any], **known: Any) -> PublicParameters:
-        """Return the public parameters of a release of these points, taken from the dataset and from the arguments of a
-        call.
-        """
-        n = arguments.get("n")
-        if Protection(neighbours_of(arguments["neighbours"]), self.unit, self.weight_max).size_is_public:
-            n = _public_size(n, self.shape[0])
-        shared = {option: getattr(self, option) for option in SHARED}
-        return PublicParameters.from_arguments(arguments, **shared, n=n, d=self.d, unit=self.unit, **known)
+        """Return the public parameters of a release of these points, from the dataset and the arguments of a call."""
+        checked = {option: getattr(self, option) for option in ("unit", *SHARED)}
+        known |= {"n": arguments.get("n"), "d": self.d, "found": self.shape[0], "checked": checked}
+        return PublicParameters.from_arguments(arguments, **known)
 
     def _require_same(self, options: Mapping[str, Any]) -> None:
         """Raise an error if an option of a function contradicts the dataset."""
@@ -179,10 +175,10 @@ class Dataset:
         """The treatment of a record with a missing or infinite value."""
         return self._reading.nonfinite
 
-    def require_ids(self, neighbours: Neighbours) -> None:
+    def require_ids(self, relation: Relation) -> None:
         """Raise an error if a row has no id although the number of units is public."""
         if self.has_ids:
-            check_missing(self._input.first_missing, self.unit, self.nonfinite, neighbours)
+            check_missing(self._input.first_missing, self.unit, self.nonfinite, relation)
 
     def source(self, parameters: PublicParameters, progress: Progress | None = None) -> Source:
         """Return the records for a run, after a pass that validates them."""
@@ -191,13 +187,3 @@ class Dataset:
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> GroupRecords:
         """Return the records of groups of the rows."""
         return self._input.grouped(by, keys, most)
-
-
-def _public_size(n: int | None, found: int) -> int:
-    """Return the number of points, which is public under replacement. If n was given, it must be equal."""
-    if n is not None and whole("n", n) != found:
-        raise ValueError(
-            f"n = {n}, but there are {found} points. With neighbours='replace' leave n out, because it is the number "
-            "of points; only with neighbours='add_remove' is n a guess"
-        )
-    return found

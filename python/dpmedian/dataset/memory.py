@@ -17,10 +17,11 @@ from dpmedian.sources.array import ArraySource
 from dpmedian.sources.columns import coordinates, labels, numbered, select
 from dpmedian.sources.frames import NamedColumns
 from dpmedian.sources.groups import Grouped, as_group_records
-from dpmedian.sources.labels import Labels, as_labels
+from dpmedian.sources.labels import Labels, as_labels, take_column
 from dpmedian.sources.records import Records
 from dpmedian.sources.scales import scaled, scales_by_column
-from dpmedian.sources.units import as_row_records, as_unit_records, check_weights, weighted
+from dpmedian.sources.units import as_row_records, as_unit_records
+from dpmedian.sources.weights import as_weights
 
 __all__ = ["Memory"]
 
@@ -49,17 +50,7 @@ class Memory(OfRecords):
     @functools.cached_property
     def records(self) -> Records:
         """One record for each row, or one for each unit."""
-        reading = self.reading
-        return as_unit_records(
-            self.rows,
-            self.ids,
-            reducer=reading.unit_reduce,
-            nonfinite=reading.nonfinite,
-            neighbours="add_remove",  # The plan decides whether rows without an id are allowed.
-            d=reading.d,
-            geometry=reading.geometry,
-            weight_max=reading.weight_max,
-        )
+        return as_unit_records(self.rows, self.ids, self.reading.unit_reduce, self.reading.nonfinite)
 
     @property
     def first_missing(self) -> int | None:
@@ -70,18 +61,7 @@ class Memory(OfRecords):
 
     def grouped(self, by: Any, keys: tuple[Hashable, ...] | None, most: int) -> Grouped:
         reading = self.reading
-        return as_group_records(
-            self.rows,
-            by,
-            keys,
-            self.ids,
-            most=most,
-            reducer=reading.unit_reduce,
-            nonfinite=reading.nonfinite,
-            d=reading.d,
-            geometry=reading.geometry,
-            weight_max=reading.weight_max,
-        )
+        return as_group_records(self.rows, by, keys, self.ids, most, reading.unit_reduce, reading.nonfinite)
 
 
 class OtherColumns(Mapping[str, Labels]):
@@ -152,7 +132,7 @@ def _read(points: Any, reading: Reading) -> Memory:
         ids = replace(as_labels(frame.column(others["unit"]), "unit"), name=ids)
     if isinstance(own, str):
         own = frame.column(others["sample_weight"])
-    rows = as_row_records(frame.select(places), reading.nonfinite, reading.d, reading.geometry)
+    rows = as_row_records(frame.select(places), reading.intake, reading.geometry)
     return _made(replace(rows, labels=OtherColumns(frame, places)), ids, own, reading)
 
 
@@ -192,7 +172,7 @@ def _of_array(points: Any, reading: Reading) -> Memory:
         width = points.shape[1] if points.ndim == 2 else 0
         places = select(numbered(width), reading.columns)
         points, names = points[:, places], labels(numbered(width), places)
-    rows = as_row_records(points, reading.nonfinite, reading.d, reading.geometry)
+    rows = as_row_records(points, reading.intake, reading.geometry)
     return _made(replace(rows, columns=rows.columns or names), reading.unit, reading.sample_weight, reading)
 
 
@@ -200,9 +180,7 @@ def _of_records(rows: Records, reading: Reading) -> Memory:
     """Take records that were already read, with the names of their columns and their labels."""
     ids, own = reading.unit, reading.sample_weight
     if isinstance(ids, str):
-        if ids not in rows.labels:
-            raise ValueError(f"unit={ids!r} is not a column that was read as labels")
-        ids = rows.labels[ids]
+        ids = take_column(rows, ids, "unit")
     names = list(rows.columns or numbered(rows.shape[1]))
     places = list(range(len(names)))
     if isinstance(own, str):
@@ -218,18 +196,21 @@ def _of_records(rows: Records, reading: Reading) -> Memory:
     if places != list(range(len(names))):
         chosen = np.ascontiguousarray(rows.array[:, places])
         rows = replace(rows, array=chosen, columns=labels(names, places))
-    rows = as_row_records(rows, reading.nonfinite, reading.d, reading.geometry)
+    rows = as_row_records(rows, reading.intake, reading.geometry)
     return _made(rows, ids, own, reading)
 
 
 def _made(rows: Records, ids: Any, own: Any, reading: Reading) -> Memory:
-    check_weights(rows, own, reading.weight_max)
     scales = scales_by_column(reading.scales, rows.columns, rows.shape[1])
     rows = scaled(rows, scales)
-    found = None if ids is None else as_labels(ids, "unit")
+    found = ids if ids is None or isinstance(ids, Labels) else as_labels(ids, "unit")
     if found is not None and len(found) != len(rows.array):
         raise ValueError("unit must have one id for each row of points, but has another length")
-    return Memory(weighted(rows, own, reading.weight_max, reading.nonfinite), found, reading, scales)
+    if own is not None and reading.weight_max is not None:
+        unattended = reading.intake.unattended
+        weights = as_weights(own, reading.weight_max, len(rows.array), unattended=unattended)
+        rows = replace(rows, weights=weights)
+    return Memory(rows, found, reading, scales)
 
 
 def _joined(parts: Sequence[Memory], reading: Reading) -> Memory:

@@ -1,4 +1,4 @@
-"""The options of a dataset, which decide how rows become records. All options are checked here."""
+"""The options of a dataset, which decide how rows become records. All options are checked here, once."""
 
 from __future__ import annotations
 
@@ -33,20 +33,30 @@ class Reading:
     d: int | None = None
     labels: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        Intake.of(self.nonfinite, self.d)
-        geometry_of(self.geometry)
-        check_reducer(self.unit_reduce, self.unit)
-        if isinstance(self.columns, (str, bytes)):
+    @classmethod
+    def of(cls, **options: Any) -> Reading:
+        """Check every option."""
+        if options.get("weight_max") is not None:
+            options = {**options, "weight_max": positive("weight_max", options["weight_max"])}
+        reading = cls(**options)
+        Intake.of(reading.nonfinite, reading.d)
+        geometry_of(reading.geometry, reading.scales)
+        check_reducer(reading.unit_reduce, reading.unit)
+        if isinstance(reading.columns, (str, bytes)):
             raise TypeError(
-                f"columns must be a list of names or numbers, got {self.columns!r}; one column is [{self.columns!r}]"
+                f"columns must be a list of names or numbers, got {reading.columns!r}; one column is "
+                f"[{reading.columns!r}]"
             )
-        if self.scales is not None and self.geometry == "sphere":
-            raise ValueError("geometry='sphere' does not accept scales=: longitude and latitude are both in degrees")
-        if self.weight_max is not None:
-            positive("weight_max", self.weight_max)
-        if self.sample_weight is not None and self.weight_max is None:
+        if reading.sample_weight is not None and reading.weight_max is None:
             raise ValueError("sample_weight needs weight_max=, a public cap: never take the largest weight of the data")
+        if reading.sample_weight is None and reading.weight_max is not None:
+            raise ValueError("this plan has weight_max=: pass the weights, sample_weight=...")
+        return reading
+
+    @property
+    def intake(self) -> Intake:
+        """The options for the conversion of numbers."""
+        return Intake(self.nonfinite != "raise", self.d)
 
     @property
     def as_they_are(self) -> bool:

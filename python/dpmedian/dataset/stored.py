@@ -19,7 +19,6 @@ from dpmedian.sources.array import ArraySource
 from dpmedian.sources.file import FileRecords
 from dpmedian.sources.groups import Grouped
 from dpmedian.sources.key_columns import named_columns
-from dpmedian.sources.units import check_weights
 from dpmedian.sources.weights import with_weight
 
 __all__ = ["Stored"]
@@ -36,7 +35,6 @@ class Stored(OfRecords):
     @classmethod
     def of(cls, points: Any, reading: Reading) -> Stored:
         """Open the files in place if every row is a record as it is stored. Otherwise load the files."""
-        check_weights(points, reading.sample_weight, reading.weight_max)
         if isinstance(points, FileRecords):
             return cls(points, reading, _as_opened(points, reading))
         if not reading.as_they_are:

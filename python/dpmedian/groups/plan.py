@@ -27,7 +27,7 @@ from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
 from dpmedian.recorded import Recorded, Shown
 from dpmedian.release import MethodResult, Release, ReleaseFailed
-from dpmedian.running import Session, check_name, check_nonfinite, require_options, require_unit
+from dpmedian.running import Session, check_nonfinite, require_options, require_unit
 from dpmedian.sources.dask import DaskGroups
 from dpmedian.sources.groups import Grouped, GroupRecords
 from dpmedian.sources.key_columns import canonical, key_of, key_parts, key_text, named_columns
@@ -151,7 +151,6 @@ class GroupsPlan(Shown, Recorded):
             A release or a failure for every key, or for every group that is shown if the keys were not listed.
         """
         arguments, parameters = locals(), self.parameters
-        check_name(name)
         self.refuse_if_hopeless()
         grouped: GroupRecords = points
         if not isinstance(points, (Grouped, DaskGroups)):
@@ -164,7 +163,8 @@ class GroupsPlan(Shown, Recorded):
         session = Session(
             self.cost,
             method=self.method,
-            name=name or self._default_name(),
+            name=name,
+            default_name=self._default_name(),
             ledger=ledger,
             seed=seed,
             record=self.to_dict(),

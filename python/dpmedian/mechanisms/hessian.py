@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmedian._core import Tape
-from dpmedian.accounting.protection import Neighbours, relation_of
+from dpmedian.accounting.protection import Relation
 from dpmedian.mechanisms.gaussian import Gaussian
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
@@ -65,7 +65,7 @@ class Hessian(Gaussian):
 
     @classmethod
     def of(cls, name: str, rho: float, parameters: PublicParameters) -> Hessian:
-        d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
+        d, weight = parameters.d, _curvature_weight(parameters.d, parameters.protection.relation)
         return cls.of_statistic(
             name,
             "hessian",
@@ -83,7 +83,7 @@ class Hessian(Gaussian):
 
         Rounding is not included.
         """
-        d, weight = parameters.d, _curvature_weight(parameters.d, parameters.neighbours)
+        d, weight = parameters.d, _curvature_weight(parameters.d, parameters.protection.relation)
         bound = Bound("hessian", parameters.neighbours, (("d", d), ("weight", weight)))
         noise = math.ldexp(bound(FINEST_PRODUCTS), -FINEST_PRODUCTS) / math.sqrt(2.0 * rho)
         return noise, noise / weight
@@ -98,7 +98,7 @@ class Hessian(Gaussian):
         return float(vector[0]) / self.weight, symmetric(vector[1:], len(theta))
 
 
-def _curvature_weight(d: int, neighbours: Neighbours) -> float:
+def _curvature_weight(d: int, relation: Relation) -> float:
     """The weight a of K relative to T in the released vector, in two dimensions and more.
 
     Under replacement, it is the largest weight at which K does not increase the sensitivity. Under add/remove, it is
@@ -107,7 +107,7 @@ def _curvature_weight(d: int, neighbours: Neighbours) -> float:
     vector by no more than a record beyond the radius.
     """
     q = 1.0 - 1.0 / d
-    if relation_of(neighbours).size_is_public:
+    if relation.size_is_public:
         return min(math.sqrt(2.0), 1.0 / q)
     return min(math.sqrt(math.sqrt(2.0 / (d + 1.0)) / q), 1.0 / math.sqrt(1.0 - q**2))
 

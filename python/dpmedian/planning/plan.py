@@ -19,7 +19,7 @@ from dpmedian.places import Places
 from dpmedian.planning.notes import notes_of
 from dpmedian.recorded import Recorded, Shown, picture
 from dpmedian.release import ClusterResult, MethodResult, Release, ReleaseFailed, StepResult
-from dpmedian.running import Session, check_name
+from dpmedian.running import Session
 from dpmedian.sources.scales import finishing
 from dpmedian.step import Step
 from dpmedian.trace import Trace
@@ -194,14 +194,14 @@ class Plan(Shown, Recorded):
             The point and its cost. If no point is found, `ReleaseFailed` is raised, and the cost is spent.
         """
         arguments = locals()
-        check_name(name)
         self.refuse_if_hopeless()
         self._warn()
         parameters = self.parameters
         data = Dataset.for_run(parameters, arguments)
         session = Session(
             self.cost,
-            name=name or _NAMES.get(self.method, "geometric median"),
+            name=name,
+            default_name=_NAMES.get(self.method, "geometric median"),
             method=self.method,
             record=None if ledger is None else self.to_dict(),
             ledger=ledger,

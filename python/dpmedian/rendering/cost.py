@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpmedian.accounting import RECORD, PrivacyCost
-from dpmedian.accounting.protection import relation_of
+from dpmedian.accounting.protection import Protection
 
 __all__ = ["cost_dict", "explained", "protected"]
 
@@ -15,10 +15,11 @@ def cost_dict(cost: PrivacyCost) -> dict[str, Any]:
     return {**cost.to_dict(), "rho": cost.rho}
 
 
-def protected(neighbours: str, unit: str) -> str:
+def protected(protection: Protection) -> str:
     """Return the neighbors of a cost, as the end of a sentence."""
+    unit = protection.unit
     rows = "" if unit == RECORD else ", with all of its records"
-    if relation_of(neighbours).size_is_public:
+    if protection.relation.size_is_public:
         return f"data sets in which one {unit} was replaced{rows}; how many there are is public"
     return f"data sets to which one {unit} was added, or from which it was removed{rows}"
 
@@ -49,5 +50,5 @@ def explained(cost: PrivacyCost, cap: PrivacyCost | None) -> list[str]:
     if cost.epsilon is not None:
         pair = f"epsilon = {cost.epsilon:.6g}" + (f", delta = {cost.delta:.6g}" if cost.delta else "")
         parts.append(f"That is within the budget that was requested, {pair}.")
-    parts.append(f"It holds for {protected(cost.neighbours, cost.unit)}.")
+    parts.append(f"It holds for {protected(cost.protection)}.")
     return parts

@@ -10,7 +10,7 @@ from dpmedian._core import Coins, Exact, Points, Statistic, Stream
 from dpmedian.parameters import PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.file import FileRecords
-from dpmedian.sources.records import as_records
+from dpmedian.sources.records import Records, as_records
 from dpmedian.sources.weights import Weights
 
 __all__ = ["ArraySource"]
@@ -48,7 +48,9 @@ class ArraySource:
         number would make sums exceed their sensitivity.
         """
         replacement = parameters.origin.tolist() if nonfinite == "center" else None
-        records = points if isinstance(points, FileRecords) else as_records(points, nonfinite=nonfinite, d=parameters.d)
+        if not isinstance(points, (FileRecords, Records)):
+            points = as_records(points, nonfinite=nonfinite, d=parameters.d)
+        records: FileRecords | Records = points
         if nonfinite == "drop":
             if not parameters.private_size:
                 raise ValueError(

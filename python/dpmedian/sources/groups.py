@@ -15,11 +15,11 @@ from dpmedian.accounting.protection import RECORD
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.array import ArraySource
 from dpmedian.sources.key_columns import key_labels, take_keys, width_of
-from dpmedian.sources.labels import Labels, as_labels, take_column
+from dpmedian.sources.labels import Labels
 from dpmedian.sources.protocol import Source
 from dpmedian.sources.records import Records
-from dpmedian.sources.units import as_row_records, check_reducer, check_weights, label_of, weighted
-from dpmedian.sources.weights import largest_of, take_weights
+from dpmedian.sources.units import label_of
+from dpmedian.sources.weights import largest_of
 
 __all__ = ["GroupRecords", "Grouped", "as_group_records", "formed", "with_all_labels"]
 
@@ -119,48 +119,32 @@ class Grouped:
 
 
 def as_group_records(
-    points: Any,
+    rows: Records,
     by: Any,
     keys: tuple[Hashable, ...] | None,
-    unit: Any = None,
-    *,
-    most: int = 1,
-    reducer: str = "median",
-    nonfinite: str = "raise",
-    d: int | None = None,
-    geometry: str = "euclidean",
-    weights: Any = None,
-    weight_max: float | None = None,
+    ids: Labels | None,
+    most: int,
+    reducer: str,
+    nonfinite: str,
 ) -> Grouped:
-    """Return the records of groups: one record for each row, or with `unit` one record for each unit in each of its
+    """Return the records of groups: one record for each row, or with ids one record for each unit in each of its
     groups.
 
     `by` is the name of a column, a list of names, or the label of each row (`take_keys`). A row is left out if it has
-    no id, no label, or a label that is not a key. If `keys` is None, every label in the data names a group. A unit
-    contributes to at most `most` groups, namely the groups in which it has the most rows. Of two groups in which the
-    unit has equally many rows, the group that comes first in the order of the keys (or of the labels as text) is taken.
-    `weights` need the public cap `weight_max`. The weight of a unit in a group is the largest weight of its rows in the
-    group.
+    no id, no label, or a label that is not a key. If `keys` is None, every label that occurs is a group. A unit
+    contributes to at most `most` groups, namely those in which it has the most rows. If it has equally many rows in two
+    groups, the group that comes first in the order of the keys (or of the labels as text) is taken. The weight of a
+    unit in a group is the largest weight of its rows in the group.
     """
-    check_reducer(reducer, unit)
-    check_weights(points, weights, weight_max)
-    labels, names, points = take_keys(points, by)
-    ids: Labels | None = None
-    if unit is not None:
-        ids, points = take_column(points, unit, "unit") if isinstance(unit, str) else (as_labels(unit, "unit"), points)
-    weights, points = take_weights(points, weights)
-    records = weighted(as_row_records(points, nonfinite, d, geometry), weights, weight_max, nonfinite)
-    rows = len(records.array)
-    if len(labels) != rows:
+    labels, names = take_keys(rows, by)
+    if len(labels) != len(rows.array):
         raise ValueError(
-            "by must have one label for each row of points, but has another length; pass several key columns as a "
-            "list of the names of columns of a frame, or of columns of labels"
+            "by must have one label for each row of points, but has another length; pass several key columns as a list "
+            "of the names of columns of a frame, or of columns of labels"
         )
-    if ids is not None and len(ids) != rows:
-        raise ValueError("unit must have one id for each row of points, but has another length")
     if nonfinite == "raise":
-        records.require_finite()
-    return formed(records, labels, ids, names, keys, most, reducer, nonfinite)
+        rows.require_finite()
+    return formed(rows, labels, ids, names, keys, most, reducer, nonfinite)
 
 
 def formed(

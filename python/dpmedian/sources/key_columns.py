@@ -18,6 +18,7 @@ from dpmedian.accounting.arguments import require_encodable
 from dpmedian.sources.file import is_path
 from dpmedian.sources.frames import NamedColumns
 from dpmedian.sources.labels import Labels, as_labels, take_column
+from dpmedian.sources.records import Records
 
 __all__ = [
     "canonical",
@@ -162,26 +163,22 @@ def named_columns(points: Any, by: Any) -> tuple[str, ...] | None:
     return tuple(by) if framed else None
 
 
-def take_keys(points: Any, by: Any) -> tuple[Labels, tuple[str, ...], Any]:
-    """Return the label of each row, the names of the key columns, and the points without these columns.
+def take_keys(rows: Records, by: Any) -> tuple[Labels, tuple[str, ...]]:
+    """Return the label of each row, and the names of the key columns.
 
     `by` is the name of a column, a list of names, or the labels themselves: one column of labels, or several columns in
     a frame, a list or a tuple.
     """
-    named = named_columns(points, by)
-    columns: list[Labels] = []
+    named = named_columns(rows, by)
     if named is not None:
-        for name in named:
-            column, points = take_column(points, name, "by")
-            columns.append(column)
-        return _joined(columns), named, points
+        return _joined([take_column(rows, name, "by") for name in named]), named
     columns = [
         column if name is None else replace(column, name=name)
         for name, column in ((name, as_labels(column, "by")) for name, column in _columns_of(by))
     ]
     if len({len(column) for column in columns}) > 1:
         raise ValueError("by must have one label for each row of points in every key column, but the lengths differ")
-    return _joined(columns), key_names([column.name for column in columns]), points
+    return _joined(columns), key_names([column.name for column in columns])
 
 
 def _columns_of(by: Any) -> list[tuple[str | None, Any]]:

@@ -25,7 +25,7 @@ from dpmedian import _core
 from dpmedian.sources.frames import NamedColumns
 from dpmedian.sources.records import Records
 
-__all__ = ["Labels", "as_labels", "take_column", "taken"]
+__all__ = ["Labels", "as_labels", "take_column"]
 
 # Decimals and fractions below this bound are read as ids. The largest decimal integers of databases have 38 digits and
 # are below this bound.
@@ -125,38 +125,19 @@ def as_labels(column: Any, argument: str) -> Labels:
     return _from_array(np.asanyarray(column), argument)
 
 
-def take_column(points: Any, name: str, argument: str) -> tuple[Labels, Any]:
-    """Return the labels in a column of a frame, and the frame without this column."""
-    if isinstance(points, Records):
-        if name not in points.labels:
-            if name in (points.columns or ()):
-                raise ValueError(
-                    f"{argument}={name!r} is one of the coordinates: choose the coordinates with columns=[...]"
-                )
-            if points.columns is None and not points.labels:
-                raise TypeError(
-                    f"{argument}={name!r} names a column, but the points have no named columns; pass a frame, or the "
-                    f"labels themselves, {argument}=[...], one for each row"
-                )
-            there = ", ".join(map(repr, points.labels)) or "none"
-            raise ValueError(
-                f"{argument}={name!r} is not a column of the points; the columns that are not coordinates are: {there}"
-            )
-        return points.labels[name], points
-    column, others = taken(points, name, argument)
-    return replace(as_labels(column, argument), name=name), others
-
-
-def taken(points: Any, name: str, argument: str) -> tuple[Any, Any]:
-    """Return a column of a frame, and the frame without this column."""
-    named = NamedColumns.of(points)
-    if named is None:
+def take_column(rows: Records, name: str, argument: str) -> Labels:
+    """Return the labels in a column that is not a coordinate."""
+    if name in rows.labels:
+        return rows.labels[name]
+    if name in (rows.columns or ()):
+        raise ValueError(f"{argument}={name!r} is one of the coordinates: choose the coordinates with columns=[...]")
+    if rows.columns is None and not rows.labels:
         raise TypeError(
-            f"{argument}={name!r} names a column, but points ({type(points).__name__}) have no named columns; pass a "
-            f"frame, or the labels themselves, {argument}=[...], one for each row"
+            f"{argument}={name!r} names a column, but the points have no named columns; pass a frame, or the labels "
+            f"themselves, {argument}=[...], one for each row"
         )
-    place = named.place(name, argument)
-    return named.column(place), named.select([i for i in range(len(named.names)) if i != place])
+    there = ", ".join(map(repr, rows.labels)) or "none"
+    raise ValueError(f"{argument}={name!r}: the columns that are not coordinates are {there}")
 
 
 # Columns of the libraries. A type that cannot hold labels is refused. The type is public, like the name of the column.

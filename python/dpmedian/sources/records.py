@@ -21,7 +21,7 @@ from dpmedian.sources.frames import from_frame
 if TYPE_CHECKING:
     from dpmedian.sources.labels import Labels
 
-__all__ = ["Records", "as_records", "first_nonfinite"]
+__all__ = ["Records", "as_records", "converted", "first_nonfinite"]
 
 # The number of cells that are checked together (8 MB of doubles), so that no second array of the full size is needed.
 _BLOCK = 1 << 20
@@ -117,10 +117,14 @@ def as_records(points: Any, *, nonfinite: str = "raise", d: int | None = None) -
     object is read as lists if `d` was given and is not 1, and otherwise as numbers, because the cells must not decide
     how the column is read.
     """
-    intake = Intake.of(nonfinite, d)
+    return converted(points, Intake.of(nonfinite, d))
+
+
+def converted(points: Any, intake: Intake) -> Records:
+    """Convert points to records with options that were checked."""
     records = points if isinstance(points, Records) else _convert(points, intake)
-    if d is not None and records.array.shape[1] != d:
-        raise ValueError(f"points must have d = {d} columns, got {records.array.shape[1]}")
+    if intake.d is not None and records.array.shape[1] != intake.d:
+        raise ValueError(f"points must have d = {intake.d} columns, got {records.array.shape[1]}")
     return records
 
 

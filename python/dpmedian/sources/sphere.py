@@ -14,6 +14,7 @@ import numpy as np
 from dpmedian import _core
 from dpmedian.accounting import PrivacyCost
 from dpmedian.release import ClusterResult, MethodResult, ReleaseFailed
+from dpmedian.sources.cells import Intake
 from dpmedian.sources.records import Records
 from dpmedian.spherical import as_arc
 
@@ -29,7 +30,7 @@ _SWAPPED = ({"y"}, {"x"})
 _WORD = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
-def as_vectors(records: Records, nonfinite: str) -> Records:
+def as_vectors(records: Records, intake: Intake) -> Records:
     """Convert every position to a unit vector. The vector is NaN if a number is missing, or if the latitude is not
     between -90 and 90.
     """
@@ -39,7 +40,7 @@ def as_vectors(records: Records, nonfinite: str) -> Records:
             f"geometry='sphere' needs two columns, longitude and latitude in degrees, got {positions.shape[1]}"
         )
     _refuse_if_swapped(records.columns)
-    if nonfinite == "raise":
+    if not intake.unattended:
         records.require_finite()
         beyond = np.flatnonzero(np.abs(positions[:, 1]) > 90.0)
         if len(beyond):

@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.sources.labels import taken
-from dpmedian.sources.records import Records, as_records
+from dpmedian.sources.cells import Intake
+from dpmedian.sources.records import converted
 
-__all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "take_weights", "with_weight"]
+__all__ = ["WHOLE_WEIGHT", "Weights", "as_weights", "largest_of", "with_weight"]
 
 WHOLE_WEIGHT = 2**20
 """The integer that stands for a weight equal to the cap."""
 
 Weights = NDArray[np.uint32]
-
-
-def take_weights(points: Any, weights: Any) -> tuple[Any, Any]:
-    """Return the weights, and the points without the column of weights.
-
-    If `weights` is not the name of a column, both are returned unchanged.
-    """
-    if not isinstance(weights, str):
-        return weights, points
-    if not isinstance(points, Records):
-        return taken(points, weights, "sample_weight")
-    names = points.columns or ()
-    if names.count(weights) != 1:
-        raise ValueError(f"sample_weight={weights!r} is not the name of exactly one column of numbers")
-    place = names.index(weights)
-    others = [i for i in range(len(names)) if i != place]
-    if not others:
-        raise ValueError(f"sample_weight={weights!r} is the only column of numbers: points need at least one more")
-    array = np.ascontiguousarray(points.array[:, others])
-    return points.array[:, place], replace(points, array=array, columns=tuple(names[i] for i in others))
 
 
 def with_weight(columns: Sequence[str | int] | None, weights: Any) -> Sequence[str | int] | None:
@@ -48,20 +27,19 @@ def with_weight(columns: Sequence[str | int] | None, weights: Any) -> Sequence[s
     return columns if columns is None or not isinstance(weights, str) else [*columns, weights]
 
 
-def as_weights(weights: Any, most: float, rows: int, nonfinite: str) -> Weights:
+def as_weights(weights: Any, most: float, rows: int, *, unattended: bool) -> Weights:
     """Return one weight for each row, as a multiple of 2^-20 of the cap. Weights above the cap count as the cap.
 
-    With `nonfinite="raise"` a weight that is negative or not a number raises an error that names its row. Otherwise
-    such a weight counts as 0.
+    A weight that is negative or not a number raises an error that names its row. In an unattended run it counts as 0.
     """
     column = weights if _is_frame(weights) else _as_column(weights)
     # The weights are converted to doubles, because a very small cap would be zero as a single, and a division by zero
     # gives no number.
-    values = as_records(column, nonfinite=nonfinite, d=1).array[:, 0].astype(np.float64)
+    values = converted(column, Intake(unattended, d=1)).array[:, 0].astype(np.float64)
     if len(values) != rows:
         raise ValueError("sample_weight must have one weight for each row of points, but has another length")
     wrong = ~(np.isfinite(values) & (values >= 0.0))
-    if nonfinite == "raise" and wrong.any():
+    if wrong.any() and not unattended:
         row = int(np.flatnonzero(wrong)[0])
         raise ValueError(
             f"sample_weight[{row}] must be a finite number that is not negative; correct it, or let nonfinite='center' "

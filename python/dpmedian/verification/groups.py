@@ -71,7 +71,7 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
     many = "the groups that are shown" if record["keys"] is None else f"{len(record['keys'])} groups"
     claim = (
         f"the releases{name} of {many} are together differentially private with {budget}, for "
-        f"{protected(cost.neighbours, cost.unit)}."
+        f"{protected(cost.protection)}."
     )
     return Verification(
         tuple(checks),

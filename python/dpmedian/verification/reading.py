@@ -6,9 +6,8 @@ They check the form of the record only: if an entry is missing, or has another t
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -254,7 +253,7 @@ def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
     """Return the public parameters of a record. If the number of records or the sum of weights is private, n is the
     guess.
     """
-    names = set(inspect.signature(PublicParameters.of).parameters) - {"n", "epsilon", "delta", "rho"}
+    names = {field.name for field in fields(PublicParameters)} - {"n", "budget", "size_noise"}
     private = not relation_of(record["neighbours"]).size_is_public or record["weight_max"] is not None
     size = record["guess"] if private else record["n"]
     # Records of 0.1.0 and 0.2.0 lack the parameters that 1.0.0 has added.

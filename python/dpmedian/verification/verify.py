@@ -184,7 +184,7 @@ class _Review:
         name = f" {self.content['name']!r}" if self.content.get("name") else ""
         return (
             f"{what}{name} by {self.plan.method!r} is differentially private with {self.plan.parameters.budget}, for "
-            f"{protected(self.cost.neighbours, self.cost.unit)}."
+            f"{protected(self.cost.protection)}."
         )
 
     def version(self) -> Iterator[str]:
