@@ -80,6 +80,9 @@ const BLOCK_FEW: usize = 1 << 12;
 /// The number of coordinates in a panel. Sixteen singles fill a cache line, and a wide register.
 const COLUMNS: usize = 16;
 
+/// The number of records that are multiplied at a time in many dimensions: two groups then fit a first-level cache.
+const PIECE: usize = 1 << 6;
+
 /// In few dimensions, a tile is a square of 2 x 2 pairs of coordinates, for [`LANES`] records side by side. The sums of
 /// a tile fit the registers, and few of its products lie outside of the upper triangle.
 const TILE: usize = 2;
@@ -433,11 +436,16 @@ fn add_tiles<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole
     d: usize,
     total: &mut [i64],
 ) {
-    for panel in 0..PANELS {
-        for part in 0..COLUMNS / ROWS {
-            let sums = multiply::<FUSED, ROWS, PANELS, T>(these, panel, part, those);
-            add_tile(&sums, (row + panel * COLUMNS + part * ROWS, column), d, total);
+    let mut sums = [[[[T::default(); COLUMNS]; PANELS]; COLUMNS]; PANELS];
+    for (these, those) in these.chunks(PIECE).zip(those.chunks(PIECE)) {
+        for (panel, sums) in sums.iter_mut().enumerate() {
+            for (part, sums) in sums.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
+                *sums = multiply::<FUSED, ROWS, PANELS, T>(these, panel, part, those, *sums);
+            }
         }
+    }
+    for (panel, sums) in sums.iter().enumerate() {
+        add_tile(sums, (row + panel * COLUMNS, column), d, total);
     }
 }
 
@@ -450,8 +458,8 @@ fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>
     panel: usize,
     part: usize,
     those: &[[Piece<T>; PANELS]],
+    mut sums: [[[T; COLUMNS]; PANELS]; ROWS],
 ) -> [[[T; COLUMNS]; PANELS]; ROWS] {
-    let mut sums = [[[T::default(); COLUMNS]; PANELS]; ROWS];
     for (these, those) in these.iter().zip(those) {
         let rows = &these[panel].0.as_chunks::<ROWS>().0[part];
         // The loop uses indices and not iterators, because then the sums stay in registers.
