@@ -241,7 +241,7 @@ def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, l
     most = c.last_gradients if p.d <= MANY_DIMENSIONS else c.last_gradients // 2
     if sample < p.size:
         # In many dimensions one more pass over all records takes far less time than a Hessian.
-        return 1 if p.d <= MANY_DIMENSIONS else c.last_gradients // 2
+        return 1 if p.d <= MANY_DIMENSIONS else c.last_gradients // 4
     affordable = left * rho / gradient_price(p, c.most_noise, p.size)
     return min(most, max(1, round(affordable)))
 

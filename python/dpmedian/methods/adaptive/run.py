@@ -199,7 +199,8 @@ class Run:
         cost = ask.price(c.needs * ask.d, c.single_share, c.search_most)
         belief.begin(theta, ask.n**2 / ask.d)
         while True:
-            last = cost * max(self.parts, c.generous) >= ask.left * ask.rho
+            # Gradients of the sample do not count at the end, so each costs at most a quarter of a part.
+            last = cost * max(self.parts * (4 if ask.sampled else 1), c.generous) >= ask.left * ask.rho
             if ask.m < ask.n and (last or cost > ask.useful(ask.n**2 / ask.m)):
                 point = self.look_around()
                 if point is not None:
