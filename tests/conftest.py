@@ -142,7 +142,7 @@ def replay() -> Callable[..., int]:
         for other in others:
             replayed = recorded.replay()
             assert outcome(other, replayed) == expected
-            assert len(replayed.entries()) == len(entries), "the neighbour asked for fewer releases"
+            assert len(replayed.entries()) == len(entries), "the run on the neighbor made fewer releases"
         return len(entries)
 
     return run

@@ -207,7 +207,8 @@ def test_discrete_noise_is_never_below_dp_accounting(sigma: int, releases: int) 
     # The oracle drops a mass of 1e-15 when it composes.
     truth = {epsilon: oracle.get_delta_for_epsilon(epsilon) - 2e-15 for epsilon in np.linspace(0.1, 4.5, 45) * mu}
     assert all(cost.delta_at(epsilon) >= delta for epsilon, delta in truth.items())
-    # Continuous noise would promise too much, by a quarter at sigma = 2: without the discretization this test fails.
+    # For discrete noise the delta of continuous noise is too small, by a quarter at sigma = 2. So this test fails if
+    # the discretization is left out.
     if releases == 1:
         assert any(gaussian_delta(mu, epsilon) < delta for epsilon, delta in truth.items())
 

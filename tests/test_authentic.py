@@ -107,7 +107,7 @@ def test_the_record_of_a_run_is_authenticated_by_its_ledger(release, place):
 def test_a_ledger_that_never_saw_a_record_refutes_it(release, tmp_path):
     other = Ledger(rho=4.0, path=tmp_path / "other.json")
     assert "this ledger was not charged for the record" in wrong_of(release, other)
-    # A second release of the same kind is another one, with the same name and cost.
+    # The ledger is charged for another release with the same name and the same cost.
     dpmedian.geometric_median(cloud(3000, 2, seed=1), rho=0.5, ledger=other, name="homes")
     early = sealed({**release.to_dict(), "date": "2001-01-01T00:00:00+00:00"})
     assert "was not charged for the record" in wrong_of(early, other)  # It was charged later than the record says.
@@ -334,7 +334,7 @@ def test_a_page_takes_no_ledger_that_never_saw_the_release(release, place, tmp_p
     assert not page.exists()
     assert main(["report", str(record), str(page), "--ledger", str(place)]) == 0
     assert "homes" in page.read_text()
-    # A plan is shown beside what was spent before anything is charged for it.
+    # The page of a plan shows what the ledger has spent, although nothing was charged for the plan.
     release.plan.report(page, ledger=Ledger.open(other))
 
 

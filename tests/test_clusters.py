@@ -131,7 +131,7 @@ def test_plans_and_records_are_verified_and_read_back(relation, d):
     told = found.to_dict()
     assert told["clusters"] == 3
     assert told["trim"] == 0.05
-    # The seed is the only thing that is wrong with it.
+    # `verify` finds nothing wrong except the seed.
     assert [text for text in dpmedian.verify(found).wrong if "seed" not in text] == []
     again = dpmedian.Release.from_json(found.to_json())
     assert isinstance(again, dpmedian.Places)

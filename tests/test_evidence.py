@@ -18,8 +18,8 @@ from dpmedian.sources.array import ArraySource
 
 
 def odds(points, scale, rng, signal):
-    """The log odds for answers about these records around the origin, in units of a scale, with noise for this n
-    sqrt(rho/d).
+    """The log odds that follow from noisy answers about these records, multiplied by `scale`, at the origin. The noise
+    corresponds to n sqrt(rho/d) = `signal`.
     """
     n, d = points.shape
     theta = np.zeros(d)
@@ -46,7 +46,7 @@ def odds(points, scale, rng, signal):
 @pytest.mark.parametrize("scale", [2.0**-900, 1.0, 2.0**900])
 @pytest.mark.parametrize("d", [1, 2, 5, 30])
 def test_the_odds_tell_a_cloud_from_a_place_far_away(d, scale):
-    """With little noise the odds do so in every dimension and at every scale."""
+    """With little noise the sign of the log odds is right in every dimension and at every scale."""
     rng = np.random.default_rng(d)
     cloud = rng.normal(size=(200, d))
     place = 1e-3 * cloud + np.eye(d)[0]

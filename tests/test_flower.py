@@ -247,7 +247,7 @@ def test_a_large_model_moves_by_steps_that_hostile_clients_do_not_turn_around(st
     assert direction(result) > 0.2
     assert result.arrays["weight"].numpy().dtype == np.float32
     assert set(result.train_metrics_clientapp[1]) == {"failed", "rho-spent", "coherence", "withstands", "length"}
-    # Four fifths of the honest coherence 0.69, minus a fifth.
+    # The expected coherence is 0.8 times the honest coherence 0.69, minus 0.2 for the hostile fifth.
     assert all(abs(release.coherence - 0.35) < 0.1 for release in made.releases)
     assert made.cost.rho == pytest.approx(0.15)
     assert (made.cost.neighbours, made.cost.unit) == (neighbours, "client")

@@ -28,8 +28,8 @@ def test_cases_that_proptest_found_are_not_ignored():
 
 
 def test_of_each_contract_one_case_is_quick(tmp_path):
-    """The hook of conftest.py is run on tests made for this purpose. One case of each is quick, and no case that is
-    marked slow.
+    """The hook of conftest.py is run on tests made for this purpose. It leaves one case of each test quick, but never a
+    case that is marked slow.
     """
     (tmp_path / "contract").mkdir()
     (tmp_path / "contract" / "test_made.py").write_text(

@@ -56,7 +56,7 @@ def test_a_release_under_replacement_has_no_size():
 def test_the_cost_is_the_same_for_every_size(method):
     """The cap that is charged bounds the cost of the method for every number of records that could be seen.
 
-    The guess is far below the numbers for which most is released.
+    The guess is far below the numbers of records at which a run makes the most releases.
     """
     plan = planned(method, 30)
     made = plan.calibrated

@@ -203,7 +203,7 @@ def test_a_session_that_is_used_up_answers_not_even_a_cheap_query():
         while s.remaining > 1e-15:
             s.count(center=CENTER, radius=1.0, rho=s.remaining)
         answered = len(s.trace)
-        # So cheap that a sum of doubles would not grow.
+        # Each query is so cheap that a sum of doubles would not grow.
         with contextlib.suppress(dpmedian.SessionExceeded):
             for _ in range(10_000):
                 s.count(center=CENTER, radius=1.0, rho=1e-18)

@@ -20,7 +20,7 @@ from rows import unit_records
 NAN = float("nan")
 IDS = [30, 4, 30, 4, 4, 100]
 ROWS = np.array([[0.0, 1.0], [5.0, 5.0], [2.0, 3.0], [5.0, 6.0], [9.0, 9.0], [7.0, 7.0]])
-# In the order of the ids 4, 30, 100.
+# The first row of each id, in the order of the ids 4, 30, 100.
 FIRST = [[5.0, 5.0], [0.0, 1.0], [7.0, 7.0]]
 MEAN = [[19.0 / 3.0, 20.0 / 3.0], [1.0, 2.0], [7.0, 7.0]]
 

@@ -32,8 +32,8 @@ def test_the_tail_bounds_the_exact_one_and_is_near_it(sigma, deviations):
     weights = np.exp(-(np.arange(-40 * sigma, 40 * sigma + 1, dtype=float) ** 2) / (2.0 * sigma**2))
     exact = math.fsum(weights[40 * sigma + least :]) / math.fsum(weights)
     assert exact <= discrete_tail(sigma, least)
-    # The bound is the tail one unit earlier, and per unit a tail falls by at most (1 + t)/sigma, with t in standard
-    # deviations.
+    # The bound is the tail of continuous noise from one unit earlier. Within one unit, at t standard deviations, a tail
+    # falls by a relative amount of at most about (1 + t)/sigma.
     assert discrete_tail(sigma, least) <= exact * math.exp(2.0 * (1.0 + deviations) / sigma + (2.0 / sigma) ** 2)
 
 
@@ -146,7 +146,7 @@ def test_no_replaced_unit_shows_more_than_the_claim(groups):
 
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_a_lower_threshold_or_less_noise_would_break_the_claim(groups):
-    """The power of the tests above."""
+    """If noise or threshold were smaller, the tests above would fail."""
     selection, claim = selection_of(groups)
     lower = replace(selection, threshold=selection.threshold - 2)
     fresh = composed([losses(lower, 1, 0)] * groups)

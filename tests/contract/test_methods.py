@@ -63,7 +63,7 @@ def test_every_method_has_a_row_in_the_audit(name, relation):
 
 @RELATIONS
 def test_it_replays_on_neighbours(replay, name, relation):
-    """The releases are the same, and exact values are within the sensitivity that the values carry."""
+    """The releases are the same, and exact values differ by at most the sensitivity that the values state."""
     plan, points = planned(name, relation)
     others = neighbours(points, 30 if len(points) < 10_000 else 6, np.random.default_rng(1), relation=relation)
     assert replay(plan, points, others) >= 1

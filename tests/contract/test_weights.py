@@ -59,7 +59,7 @@ def first(records: Records, count: int) -> Records:
 
 @RELATIONS
 def test_it_replays_on_neighbours(replay, name, relation):
-    """The releases are the same, and exact values are within the sensitivity that the values carry.
+    """The releases are the same, and exact values differ by at most the sensitivity that the values state.
 
     Sums do not depend on the row of a record. Pairs are formed among the records that coins keep. So if a changed
     weight adds or removes a record, this record is the last one, because hidden choices are coupled for the last row.

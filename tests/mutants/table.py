@@ -280,7 +280,7 @@ SENSITIVITY = [
         "cargo runtime::admission::tests::the_first_non_finite_coordinate_is_named",
     ),
     Mutant(
-        "an answer of another process is taken for any question",
+        "an answer of another process is taken for any query",
         "src/release/message.rs",
         "if about != [query.identity()] {",
         "if about.len() != 1 {",
@@ -535,7 +535,7 @@ MECHANISMS = [
         "pytest tests/test_audit.py::test_no_release_shows_more_than_it_claims[above_threshold-laplace]",
     ),
     Mutant(
-        "a bisection that asks once more than it pays for",
+        "a bisection that makes one query more than it pays for",
         BISECTION,
         "for _ in range(self.count.releases):",
         "for _ in range(self.count.releases + 1):",
@@ -605,7 +605,7 @@ METHODS = [
         "pytest tests/contract/test_methods.py::test_the_recorded_cost_is_the_charged_cost[loc_cutting_plane-replace]",
     ),
     Mutant(
-        "fine-tuning asks again for what the burn-in has paid",
+        "fine-tuning repeats the queries that the burn-in has paid for",
         f"{PACKAGE}/methods/paper/loc_dpgd.py",
         "rest = self.gradient.releases - first",
         "rest = self.gradient.releases",
@@ -661,14 +661,14 @@ METHODS = [
         "cargo statistics::mean_shift::tests::only_records_within_the_radius_count",
     ),
     Mutant(
-        "a search that asks once more than it pays for",
+        "a search that makes one query more than it pays for",
         f"{PACKAGE}/mechanisms/coordinates.py",
         "while queries < self.ranks.releases:",
         "while queries <= self.ranks.releases:",
         "pytest tests/test_adaptive.py::test_a_run_spends_all_of_its_cap_and_never_more",
     ),
     Mutant(
-        "questions that were asked are given back",
+        "the cost of queries that were made is given back",
         f"{PACKAGE}/mechanisms/spender.py",
         "* (made.releases - found.queries) / made.releases",
         "* 1.0",
@@ -1201,7 +1201,7 @@ FLOWER = [
         f"pytest {FLOWER_TESTS}::test_each_client_is_asked_on_its_own_where_their_number_is_private",
     ),
     Mutant(
-        "no release where nobody was asked",
+        "no release if no client was chosen",
         f"{PACKAGE}/flower.py",
         "if model is None or nodes is None:",
         "if model is None or not nodes:",
@@ -1215,7 +1215,7 @@ FLOWER = [
         f"pytest {FLOWER_TESTS}::test_whatever_a_client_sends_concerns_its_own_record_alone[other names-replace]",
     ),
     Mutant(
-        "replies of nodes that were not asked",
+        "replies of nodes that were not chosen",
         f"{PACKAGE}/flower_messages.py",
         "node in rows or node not in chosen",
         "node in rows",
