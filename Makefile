@@ -98,10 +98,13 @@ tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the benchmarks aga
 	if [ -n "$(CLUSTERERS)" ]; then \
 	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 10000 > docs/tables/clusters.md; \
 	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 2000 --runs 3 > docs/tables/clusters-few.md; \
+	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 100000 --runs 2 --searches 1 > docs/tables/clusters-many.md; \
 	fi
 	$(BIN)/python benches/clusters.py --real --runs 12 --epsilons 0.5,1,2 > docs/tables/clusters-real.md
 	$(BIN)/python benches/axes.py --runs 30 > docs/tables/axes.md
-	cd docs/pictures && $(CURDIR)/$(BIN)/python ../../benches/federated.py > ../tables/federated.md  # and its picture
+	cd docs/pictures && $(CURDIR)/$(BIN)/python ../../benches/federated.py logistic mlp --seeds 3 \
+	  > ../tables/federated.md  # and its picture
+	$(BIN)/python benches/federated.py many cnn budgets cost >> docs/tables/federated.md
 
 # Ray, which only this needs, is heavy: it is installed here and not with the tests.
 flower: $(VENV)/tools $(VENV)/wheel  ## Run the simulation of the Flower strategy, and write its table and its picture again.
