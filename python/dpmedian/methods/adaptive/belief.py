@@ -15,19 +15,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmedian.inference import Noisy
 from dpmedian.methods.adaptive.constants import Constants
 from dpmedian.methods.adaptive.queries import MANY_DIMENSIONS, Gradient
 from dpmedian.methods.contract import cloud_curvature
 
-__all__ = ["Belief", "HessianModel", "Released"]
+__all__ = ["Belief", "HessianModel"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -37,24 +35,11 @@ Matrix = NDArray[np.float64]
 _IN_SPAN = math.sqrt(sys.float_info.epsilon)
 
 
-class Released(NamedTuple):
-    """A Hessian as it was released, with its smoothing radius and the number of its records."""
-
-    radius: float
-    records: int
-    curvature: float
-    noise: float
-    moments: Noisy | None
-
-
 @dataclass(frozen=True, eq=False)
 class HessianModel:
-    """The Hessian in units of n/core radius: its eigenvalues and its eigenvectors.
+    """The Hessian in units of n/core radius: its eigenvalues and its eigenvectors (None: the axes of the coordinates).
 
-    Without eigenvectors (None), the eigenvectors are the axes of the coordinates.
-
-    If there are fewer eigenvectors than eigenvalues, they belong to the first eigenvalues, and the other eigenvalues
-    are equal.
+    If there are fewer eigenvectors than eigenvalues, they belong to the first eigenvalues, and the others are equal.
     """
 
     values: Vector
@@ -86,8 +71,7 @@ class HessianModel:
 
 
 class _Span:
-    """The coordinates of the regression. Points are in core radii relative to an origin, and gradients are divided by
-    n.
+    """The coordinates of the regression, for points in core radii relative to an origin, and gradients divided by n.
 
     In few dimensions the basis consists of all eigenvectors. In many dimensions it is an orthonormal basis of the span
     of the known eigenvectors and of all points and gradients so far; the estimate never leaves this span.
@@ -99,8 +83,8 @@ class _Span:
         self._hessian, self._own, self._size = hessian, len(own), len(own)
         self._origin, self._core_radius, self._n = origin, core_radius, n
         self._basis = np.ascontiguousarray(own)
-        # Points and gradients as rows. When the span grows, earlier rows are zero in the new directions.
-        self._seen = np.zeros((2, 16, len(own) if len(own) == d else 32))
+        self._points: list[Vector] = []
+        self._gradients: list[Vector] = []
         self.noise: list[float] = []
         """The variances of the noise of the gradients relative to n^2."""
 
@@ -110,23 +94,22 @@ class _Span:
         values = self._hessian.values
         return np.concatenate([values[: self._own], np.full(self._size - self._own, values[-1])])
 
-    @property
-    def points(self) -> Matrix:
-        return np.asarray(self._seen[0, : len(self.noise), : self._size])
+    def points(self, start: int = 0) -> Matrix:
+        return self._rows(self._points[start:])
 
-    @property
-    def gradients(self) -> Matrix:
-        return np.asarray(self._seen[1, : len(self.noise), : self._size])
+    def gradients(self, start: int = 0) -> Matrix:
+        return self._rows(self._gradients[start:])
+
+    def _rows(self, found: Sequence[Vector]) -> Matrix:
+        """A matrix with these rows. Rows from before the span grew are zero in the new directions."""
+        rows = np.zeros((len(found), self._size))
+        for row, coordinates in zip(rows, found, strict=True):
+            row[: len(coordinates)] = coordinates
+        return rows
 
     def add(self, gradient: Gradient) -> None:
-        found = self.at(gradient.point), self._coordinates(gradient.gradient / self._n)
-        count, (_, rows, columns) = len(self.noise), self._seen.shape
-        if count == rows or self._size > columns:
-            larger = np.zeros((2, 2 * rows, columns if len(self._origin) == columns else 2 * columns))
-            larger[:, :rows, :columns] = self._seen
-            self._seen = larger
-        for target, coordinates in zip(self._seen[:, count], found, strict=True):
-            target[: len(coordinates)] = coordinates
+        self._points.append(self.at(gradient.point))
+        self._gradients.append(self._coordinates(gradient.gradient / self._n))
         self.noise.append(gradient.variance / self._n**2)
 
     def at(self, point: Vector) -> Vector:
@@ -157,19 +140,14 @@ class _Span:
 
 
 class Belief:
-    """The belief: the median is normally distributed around `point`.
-
-    Every coordinate of H times (median - point) has the variance 1/precision.
-    """
+    """The belief: H (median - point) is normally distributed, with the variance 1/precision in every coordinate."""
 
     def __init__(self, n: int, d: int, c: Constants, inside: Callable[[Vector], Vector]) -> None:
         self.n, self.d, self.c, self.inside = n, d, c, inside
         self.gradients: list[Gradient] = []
         self._span: _Span | None = None
         self.innovation = 0.0
-        """The squared norm, in the metric of the inverse Hessian, of the newest gradient minus its prediction, divided
-        by the expected value of this norm.
-        """
+        """The squared norm of the newest gradient minus its prediction, in the metric of H^-1, over its expectation."""
 
     def begin(self, point: Vector, variance: float) -> None:
         """Begin at a point whose gradient is zero up to this variance. Earlier gradients are deleted."""
@@ -208,7 +186,7 @@ class Belief:
         self.gradients.append(gradient)
         span.add(gradient)
         at = span.at(self.point)
-        root = (span.gradients[-1] + (at - span.points[-1]) * span.values) / np.sqrt(span.values)
+        root = (span.gradients(-1)[0] + (at - span.points(-1)[0]) * span.values) / np.sqrt(span.values)
         self.innovation = self.n**2 * float(root @ root) / float((1.0 / values).sum()) / expected
         self._update()
 
@@ -233,14 +211,14 @@ class Belief:
         span = self.span
         at, noise, values = span.at(self.point), np.array(span.noise), span.values
         prior = self.hessian.doubt(self.point, self.core_radius, self.c.bias)
-        away = span.points - at
+        away = span.points() - at
         products = away @ away.T
         # The error of the Hessian and the model error are the same for all gradients at one place.
         covariance = np.diag(noise) + prior * products + (self.c.bend * products) ** 2 / self.d
         unit = float(np.diag(covariance).min())
         inverse = np.linalg.inv(covariance / unit)
         weights = inverse.sum(axis=0)
-        residuals = span.gradients - away * values
+        residuals = span.gradients() - away * values
         mean = weights @ residuals / weights.sum()
         # The posterior mean of E has low rank, so H + E is inverted by Woodbury's formula.
         left = prior / unit * (inverse @ (residuals - mean)).T / values[:, None]

@@ -1,5 +1,4 @@
-"""The likelihood ratio of two explanations, for few records: the data surround the point, or the search missed the
-data.
+"""The likelihood ratio of two explanations, for few records: the data surround the point, or the search missed them.
 
 A search with too much noise may end at a point far away from the data. It then takes the distance of the data as the
 core radius. This core radius has two explanations: a cloud around the point, or data far away, which seen from the
@@ -87,31 +86,22 @@ class _Answers:
         self.steepness = math.pi / math.sqrt(3.0 * (2.0 / d + 2.0 / d**2))
 
     def _rotate(self) -> None:
-        """In many dimensions, rotate into coordinates of the span of all points and gradients.
-
-        This does not change distances.
-        """
+        """In many dimensions, rotate into the span of all points and gradients, which keeps distances."""
         vectors = np.vstack([self.points, self.gradients, self.thetas])
         count, d = vectors.shape
         if d > count:
             sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
             basis = np.linalg.qr((vectors / np.maximum(sizes, 1.0 / _BEYOND)).T)[0]
-            self.points, self.gradients, self.thetas = (
-                np.asarray(part @ basis) for part in (self.points, self.gradients, self.thetas)
-            )
+            self.points, self.gradients, self.thetas = self.points @ basis, self.gradients @ basis, self.thetas @ basis
 
-    def lengths(self, offsets: NDArray[np.float64], wide: float) -> NDArray[np.float64]:
-        """The divisor of the offset of a gradient from the center.
-
-        The divisor is the length of the offset, or near the center the inverse curvature.
-        """
+    def lengths(self, offsets: Matrix, wide: float) -> Matrix:
+        """The divisors of the offsets of gradients from the center: their lengths, or near it the inverse curvature."""
         return np.asarray(np.sqrt((offsets**2).sum(axis=-1) + (wide / self.curvature) ** 2))
 
     def centers(self, widths: Sequence[float], rounds: int) -> Matrix:
         """Possible centers of clouds with these core radii, from all steps of a fit to the gradients.
 
-        With the divisors of the previous step, a gradient is linear in the center, so the next center is a weighted
-        mean.
+        With the divisors of the step before, a gradient is linear in the center, which then is a weighted mean.
         """
         directions = self.gradients / np.maximum(np.linalg.norm(self.gradients, axis=1, keepdims=True), 1.0 / _BEYOND)
         starts = np.vstack([np.zeros_like(self.points[:1]), self.points - directions])
@@ -127,9 +117,7 @@ class _Answers:
         return np.vstack(found)
 
     def misfits(self, centers: Matrix, wide: float, steep: float) -> Vector:
-        """For each center of a cloud of this width: half of the squared residuals, divided by the variance of the
-        noise.
-        """
+        """Half of the squared residuals over the variance of the noise, for each center of a cloud of this width."""
         offsets = self.points - centers[:, None]
         residuals = self.gradients - offsets / self.lengths(offsets, wide)[..., None]
         squares = ((self.thetas - centers[:, None]) ** 2).sum(axis=-1)[:, self.of] + wide**2

@@ -28,10 +28,7 @@ def failure(signal: float, d: int, octaves: float, c: Constants) -> float:
 
 
 def octaves_within(signal: float, d: int, most: float, c: Constants) -> float:
-    """The largest public ball for which a run fails with at most this probability.
-
-    The size is the binary logarithm of the radius over the core radius.
-    """
+    """The octaves of the largest public ball with at most this probability of a failure, see `failure`."""
     low, high = 0.0, (signal / c.far_signal) ** 2
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -51,18 +48,15 @@ def predict(p: PublicParameters, rho: float, c: Constants, core_radius: float) -
     # The factor for the cost of the queries before the last gradients and for steps that are not small.
     factor = 1.0 + c.few_dimensions / (d * signal) + (1.0 - 1.0 / d) * (c.small_signal / signal) ** 2
     error = cloud_error(noise * math.sqrt(factor), d)
-    # The curvature times F/n^2 is near 1 - 1/(2d). The last factor is the median of a chi-square variable with d
-    # degrees of freedom over its mean.
+    # The curvature times F/n^2 is near 1 - 1/(2d), and the median of a chi-square variable is below its mean.
     excess = 0.5 * noise**2 / (1.0 - 0.5 / d) * (1.0 - 2.0 / (9.0 * d)) ** 3 * factor
     octaves = c.far_octaves
     if p.radius is not None:
         octaves = max(math.log2(p.radius) - math.log2(core_radius), 0.0)
-    # In one dimension there may be no records between the two halves of the data. A run notices this only if a gradient
-    # is surprising.
+    # In one dimension there may be a gap between two halves of the data, which only surprising gradients show.
     steps = last_gradients(p, rho, c, p.size)
     slack = 3.0 * c.surprising * math.sqrt(steps) if d == 1 else 2.0 * d / (d - 1.0)
-    # With two clusters, the larger one is found only if gradients are precise. The precision that is needed grows with
-    # the distance of the clusters.
+    # The larger one of two clusters is found only if gradients are precise, the more so the farther apart they are.
     border = c.few * max(octaves, 1.0) / c.far_octaves
     return Prediction(
         excess=excess,

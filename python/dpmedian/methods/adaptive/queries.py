@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from dpmedian.tape import Tape
 __all__ = ["Gradient", "HessianPlan", "Offers", "Queries", "hessian_plan"]
 
 Vector = NDArray[np.float64]
+Made = TypeVar("Made", bound=Gaussian)
 
 # With more dimensions than this, second moments take most of the time, so only one gradient has directions.
 MANY_DIMENSIONS = CONSTANTS.many_dimensions
@@ -55,9 +57,6 @@ class HessianPlan(NamedTuple):
     cost: float
     moments: bool
     smoothing: float
-    of_moments: float
-    """The standard deviation of the noise of the second moments on their diagonal; 0 if there are none."""
-    of_curvature: float
 
 
 def price(c: Constants, rho: float, m: float, needs: float, least: float, most: float) -> float:
@@ -67,8 +66,7 @@ def price(c: Constants, rho: float, m: float, needs: float, least: float, most: 
 
 
 def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotropic: bool = False) -> HessianPlan:
-    """Plan a Hessian of m records. If `isotropic`, or if noise would hide the second moments, only the curvature is
-    released.
+    """Plan a Hessian of m records: the curvature alone, if `isotropic` or if noise would hide the second moments.
 
     The smoothing balances the noise, which is proportional to 1/smoothing, and the bias, which increases with it.
     """
@@ -76,21 +74,20 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotro
     if 1 < d <= MOMENTS_DIMENSION and not isotropic:
         # A more precise Hessian saves gradients later, so its cost is limited only by a share of rho.
         cost = rho * min(max(c.generous * c.needs * d / (rho * worthy**2), c.single_share), c.query_most)
-        of_moments, of_curvature = Hessian.noise_of(cost, p)
-        edge = semicircle(of_moments, d) / m
+        edge = semicircle(Hessian.noise_of(cost, p)[0], d) / m
         if edge < c.bias * c.most_smoothing:
-            return HessianPlan(cost, True, min(math.sqrt(edge / c.bias), c.most_smoothing), of_moments, of_curvature)
+            return HessianPlan(cost, True, min(math.sqrt(edge / c.bias), c.most_smoothing))
     cost = price(c, rho, worthy, c.needs, c.single_share, c.query_most)
     noise = 1.0 / math.sqrt(2.0 * cost)
-    return HessianPlan(cost, False, min(math.sqrt(noise / m / c.bias), c.most_smoothing), 0.0, noise)
+    return HessianPlan(cost, False, min(math.sqrt(noise / m / c.bias), c.most_smoothing))
 
 
 @dataclass(frozen=True)
 class Region:
-    """The queries for a confidence region: the weight of the directions, the number of gradients with directions, and
-    the kind of the region.
+    """The queries for a confidence region: directions with this weight, or 0 if noise would hide them.
 
-    `weight` is 0 if noise would hide the directions. If `cost` is positive, it is for a release about the sample.
+    `every` one of the last gradients has directions, or only one of them, or, if `cost` is positive, a release about
+    the sample. The region is an ellipsoid or a ball.
     """
 
     weight: float
@@ -160,71 +157,38 @@ class Offers:
         region = Region.of(p, rho, c, last_gradients(p, rho, c, m), m) if p.inference else None
         # A run restarts at most `patience` times, and measures a Hessian at the start, at the end, after surprises.
         hessians = (c.patience + 1) * (c.patience + 2)
-        until = f"stops when less than {100.0 * c.elsewhere:g} % of the posterior mass lies elsewhere"
+        uses, most, queries, percent = c.uses, c.query_most, c.search_queries, 100.0 * c.elsewhere
+
+        def kind(of: Callable[..., Made], name: str, times: int, largest: float, rule: str, **more: Any) -> Offer[Made]:
+            return Offer(lambda rho: of(name, rho, p, **more), times, largest, rule)
+
+        rule = f"at most {c.center_queries}; stops when the posterior no longer narrows"
+        center = Offer(
+            lambda rho: CoordinateSearch.of("center", rho, p, releases=c.center_queries).ranks, 1, c.half_budget, rule
+        )
+        rule = f"at most {queries} each; stops when less than {percent:g} % of the posterior mass lies elsewhere"
+        search = kind(DistanceCount.of, "core radius", uses, c.search_most, rule, releases=queries)
+        count = kind(DistanceCount.of, "counts", uses, most, "one or two; more if records coincide", releases=1)
+        shift = kind(NoisyGradient.of, "mean shift", uses, most, "one; more if records coincide", releases=1)
+        curvature = kind(Curvature.of, "curvature", hessians, most, "instead of a noisy Hessian")
+        gradient = kind(NoisyGradient.of, "gradient", uses, 1.0, "the rest of the budget", releases=1)
         hessian, directions = None, None
         if 1 < p.d <= MOMENTS_DIMENSION:
-            hessian = Offer(
-                lambda rho: Hessian.of("hessian", rho, p), hessians, c.query_most, "two; more if gradients disagree"
-            )
+            hessian = kind(Hessian.of, "hessian", hessians, most, "two; more if gradients disagree")
             if region is not None:
                 # The kinds must not depend on a noisy size, so this kind exists even if the run will not use it.
                 weight = region.weight or FREE_WEIGHT
-                directions = Offer(
-                    lambda rho: GradientAndDirections.of("directions", rho, p, weight),
-                    # If only one gradient has directions, a second one may be needed after a restart.
-                    c.uses if p.d <= MANY_DIMENSIONS else 2,
-                    1.0,
-                    ("of the sample" if region.cost else "with the last gradients")
-                    + ", for a confidence region"
-                    + (f", weighed for {p.size} records" if p.private_size else ""),
-                )
-        return cls(
-            parameters=p,
-            sample=m,
-            center=Offer(
-                lambda rho: CoordinateSearch.of("center", rho, p, releases=c.center_queries).ranks,
-                1,
-                c.half_budget,
-                f"at most {c.center_queries}; stops when the posterior no longer narrows",
-            ),
-            search=Offer(
-                lambda rho: DistanceCount.of("core radius", rho, p, releases=c.search_queries),
-                c.uses,
-                c.search_most,
-                f"at most {c.search_queries} each; {until}",
-            ),
-            count=Offer(
-                lambda rho: DistanceCount.of("counts", rho, p, releases=1),
-                c.uses,
-                c.query_most,
-                "one or two; more if records coincide",
-            ),
-            shift=Offer(
-                lambda rho: NoisyGradient.of("mean shift", rho, p, releases=1),
-                c.uses,
-                c.query_most,
-                "one; more if records coincide",
-            ),
-            curvature=Offer(
-                lambda rho: Curvature.of("curvature", rho, p), hessians, c.query_most, "instead of a noisy Hessian"
-            ),
-            hessian=hessian,
-            gradient=Offer(
-                lambda rho: NoisyGradient.of("gradient", rho, p, releases=1), c.uses, 1.0, "the rest of the budget"
-            ),
-            directions=directions,
-            region=region,
-            constants=c,
-        )
+                # If only one gradient has directions, a second one may be needed after a restart.
+                times = uses if p.d <= MANY_DIMENSIONS else 2
+                rule = f"{'of the sample' if region.cost else 'with the last gradients'}, for a confidence region"
+                rule += f", weighed for {p.size} records" if p.private_size else ""
+                directions = kind(GradientAndDirections.of, "directions", times, 1.0, rule, weight=weight)
+        return cls(p, m, center, search, count, shift, curvature, hessian, gradient, directions, region, c)
 
     @property
     def _kinds(self) -> tuple[Offer[Gaussian], ...]:
-        """All kinds except the center search.
-
-        Each use reads the records once: a search counts all radii in one pass.
-        """
-        hessian, gradients = (self.curvature, self.hessian), (self.gradient, self.directions)
-        kinds = (self.search, self.count, self.shift, *hessian, *gradients)
+        """All kinds except the center search. Each use reads the records once: one pass counts for all radii."""
+        kinds = (self.search, self.count, self.shift, self.curvature, self.hessian, self.gradient, self.directions)
         return tuple(kind for kind in kinds if kind is not None)
 
     @property
@@ -279,14 +243,15 @@ class Queries:
         return self.spender.left / self.rho
 
     @property
-    def signal(self) -> float:
-        """The signal m sqrt(rho/d): the number of records relative to the noise."""
-        return self.gain * self.m * math.sqrt(self.rho / max(self.d, 2))
-
-    @property
     def few(self) -> bool:
         """Whether there are so few records that gradients alone do not show whether the point is far from the data."""
-        return self.signal < self.c.few / math.sqrt(math.sqrt(self.d))
+        signal = self.gain * self.m * math.sqrt(self.rho / max(self.d, 2))
+        return signal < self.c.few / math.sqrt(math.sqrt(self.d))
+
+    @property
+    def parts(self) -> int:
+        """The number of equal parts into which the rest of the budget is divided for the last gradients."""
+        return last_gradients(self.p, self.rho, self.c, self.offers.sample, self.left)
 
     def price(self, needs: float, least: float, most: float, part: float = 1.0) -> float:
         """The cost of a query about this part of the records. With fewer records, the cost is higher."""
@@ -333,7 +298,7 @@ class Queries:
 
         With `window` the search covers only radii up to slightly more than `around`, is finer and costs half.
         """
-        c, last = self.c, _LAST_HALF
+        c, m, last = self.c, self.m, _LAST_HALF
         if self.p.radius is not None:
             # No two points of the ball are farther apart than its diameter.
             last = min(last, 2 * (math.frexp(self.p.radius)[1] + 1))
@@ -342,24 +307,16 @@ class Queries:
         if window:
             low, high, stride, origin, likely, cost = -4 * c.near, c.near, 1, around, 0.0, 0.5 * cost
         # Counts differ from their target by half of it, or more; between clusters by less, so that noise must be small.
-        amplitude = 0.5 * share * self.m
-        self.counted.append(
-            self.spender.search(
-                self.offers.search,
-                cost,
-                lambda count, tape: DistanceSearch(low, high, stride, amplitude, c.likely_octaves, count).release(
-                    self.records,
-                    tape,
-                    theta,
-                    origin=origin,
-                    share=share,
-                    size=self.m,
-                    likely=likely,
-                    stop_below=c.elsewhere,
-                ),
-            )
+        amplitude = 0.5 * share * m
+        found = self.spender.search(
+            self.offers.search,
+            cost,
+            lambda count, tape: DistanceSearch(low, high, stride, amplitude, c.likely_octaves, count).release(
+                self.records, tape, theta, origin=origin, share=share, size=m, likely=likely, stop_below=c.elsewhere
+            ),
         )
-        return self.counted[-1].quarter
+        self.counted.append(found)
+        return found.quarter
 
     def count(self, theta: Vector, quarter: int, cost: float) -> tuple[float, float]:
         """The noisy number of records within a radius, and its standard deviation, including the noise of a noisy n."""
@@ -381,12 +338,13 @@ class Queries:
         )
         return Gradient(theta, self.n / self.m * gradient, (self.n / self.m * noise) ** 2)
 
-    def may_see_directions(self, of_sample: bool) -> bool:
-        """Whether a confidence region queries directions, of the sample or of all records."""
+    def due_region(self, of_sample: bool, seen: Noisy | None) -> Region | None:
+        """The queries of the region, if directions (of the sample or of all records) must be queried now, else None."""
         offer, region = self.offers.directions, self.offers.region
         if offer is None or region is None or not region.weight or (region.cost > 0.0) != of_sample:
-            return False
-        return (of_sample or self.m == self.n) and self.carriers < (offer.times if region.every else 2)
+            return None
+        enough = self.carriers >= (offer.times if region.every else 2) or (seen is not None and not region.every)
+        return None if enough or not (of_sample or self.m == self.n) else region
 
     def gradient_and_directions(self, theta: Vector, cost: float, of_sample: bool = False) -> tuple[Gradient, Noisy]:
         """The gradient, and the second moments of the directions to the records, both scaled to all records."""

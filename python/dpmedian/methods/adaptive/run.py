@@ -15,17 +15,10 @@ from numpy.typing import NDArray
 
 from dpmedian.inference import Moments, Noisy, error_radius
 from dpmedian.mechanisms.distance import radius_of
-from dpmedian.methods.adaptive.belief import Belief, HessianModel, Released
+from dpmedian.methods.adaptive.belief import Belief, HessianModel
 from dpmedian.methods.adaptive.evidence import log_odds_of_a_cloud
 from dpmedian.methods.adaptive.notes import COINCIDE, DOUBTED, EXACT, UNSETTLED, UNSURE
-from dpmedian.methods.adaptive.queries import (
-    MANY_DIMENSIONS,
-    SAMPLED_DIMENSIONS,
-    Gradient,
-    Queries,
-    hessian_plan,
-    last_gradients,
-)
+from dpmedian.methods.adaptive.queries import MANY_DIMENSIONS, SAMPLED_DIMENSIONS, Gradient, Queries, hessian_plan
 from dpmedian.methods.adaptive.start import Ball, NotFound, first_ball, majority
 from dpmedian.parameters import LARGEST
 from dpmedian.postprocess import spikes, stands_out, without_noise
@@ -48,11 +41,10 @@ class Run:
         self.attempts = ask.c.patience
         self.nonsmooth = False
         self.clumped = False
-        """Whether records within the smoothing radius once made up most of the curvature: many are very close.
-        """
+        """Whether records within the smoothing radius once made up much of the curvature: many are very close."""
         self.atom: tuple[Ball, float] | None = None
         """A ball that a search took for the core, and the number of its records."""
-        self.released: Released | None = None
+        self.measured: Moments | None = None
         self.directions: Noisy | None = None
 
     def run(self) -> MethodResult:
@@ -64,9 +56,7 @@ class Run:
             if self.is_point(ball, start.quarter, left - ask.left):
                 return self.exactly(ball)
             self.place(ball.quarter)
-            found = self.descend(ball.center)
-            if found is None:
-                return self.end()
+            found = self.descend(ball.center) or self.end()
             if isinstance(found, MethodResult):
                 return found
             start, self.attempts = found, self.attempts - 1
@@ -118,7 +108,8 @@ class Run:
             # The spread of the eigenvalues, which the mean over all directions does not show.
             anisotropy = c.bias * float(self.belief.hessian.values.mean()) if d > 1 else 0.0
             variance = (anisotropy**2 + (noise / unit) ** 2) / d
-        self.released = Released(radius, m, curvature, noise, moments)
+        # The variance of the gradients is set at the end.
+        self.measured = Moments(d, float(ask.n), math.inf, 0.0, radius, float(m), curvature, noise, hessian=moments)
         deviation = noise if moments is None else math.hypot(moments.noise, noise)
         # Steps are divided by eigenvalues, so an eigenvalue is at least as large as its noise.
         curvature = max(curvature, noise)
@@ -200,58 +191,45 @@ class Run:
         belief.begin(theta, ask.n**2 / ask.d)
         while True:
             # Gradients of the sample do not count at the end, so each costs at most a quarter of a part.
-            last = cost * max(self.parts * (4 if ask.sampled else 1), c.generous) >= ask.left * ask.rho
+            last = cost * max(ask.parts * (4 if ask.sampled else 1), c.generous) >= ask.left * ask.rho
             if ask.m < ask.n and (last or cost > ask.useful(ask.n**2 / ask.m)):
-                point = self.look_around()
-                if point is not None:
+                if (point := self.look_around()) is not None:
                     return point
                 self.use_all()
                 cost, last = c.single_share * ask.rho, False
                 cost *= self.growth(cost)
             if last:
                 break
-            found = self.step(cost, carry=False)
-            if found is not None:
+            if (found := self.step(cost, carry=False)) is not None:
                 return found
             if self.in_a_row:
                 continue
             if belief.hessian.at is None:
                 self.place(self.core_around(belief.point))
-                exact = None if self.atom is None else self.exact_point(*self.atom)
-                if exact is not None:
-                    return exact
-                # In many dimensions second moments take most of the time, so they are measured later, at a better
-                # point.
+                if self.atom is not None and (point := self.exact_point(*self.atom)) is not None:
+                    return point
+                # In many dimensions second moments take most of the time, so they are measured at a later point.
                 self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
             cost *= self.growth(cost)
-        point = None if ask.sampled else self.look_around()
-        if point is not None:
+        if not ask.sampled and (point := self.look_around()) is not None:
             return point
         many = c.last_gradients // 2 if ask.sampled else c.last_gradients
-        rounds = many if self.nonsmooth else self.parts
+        rounds = many if self.nonsmooth else ask.parts
         if len(belief.gradients) > self.measured_after:
             self.measure_hessian(belief.point)
-        region = ask.offers.region
-        if region is not None and self.directions is None and ask.may_see_directions(of_sample=True):
+        if (region := ask.due_region(of_sample=True, seen=self.directions)) is not None:
             self.directions = ask.gradient_and_directions(belief.point, region.cost, of_sample=True)[1]
-        if ask.sampled and c.growth * cost < ask.left * ask.rho:
-            # The new Hessian moves the point. From the new point, the last gradient depends less on the Hessian.
-            found = self.step(cost, carry=False)
-            if found is not None:
-                return found
+        # The new Hessian moves the point. From the new point, the last gradient depends less on the Hessian.
+        affordable = ask.sampled and c.growth * cost < ask.left * ask.rho
+        if affordable and (found := self.step(cost, carry=False)) is not None:
+            return found
         # A nonsmooth point needs many steps; after a sample each step reads all records.
         for left in range(rounds, 0, -1):
             if left == rounds // 2 and belief.hessian_is_far and not ask.sampled:
                 self.measure_hessian(belief.point)
-            found = self.step(ask.left * ask.rho / left, carry=True)
-            if found is not None:
+            if (found := self.step(ask.left * ask.rho / left, carry=True)) is not None:
                 return found
         return None
-
-    @property
-    def parts(self) -> int:
-        """The number of equal parts into which the rest of the budget is divided for the last gradients."""
-        return last_gradients(self.ask.p, self.ask.rho, self.c, self.ask.offers.sample, self.ask.left)
 
     def growth(self, cost: float) -> float:
         """The factor of the cost from this gradient to the next."""
@@ -291,15 +269,9 @@ class Run:
 
     def gradient(self, theta: Vector, cost: float, carry: bool) -> Gradient:
         """Query a gradient. At the end of the run, directions are queried with it if a confidence region needs them."""
-        ask, region = self.ask, self.ask.offers.region
-        if not (
-            carry
-            and ask.may_see_directions(of_sample=False)
-            and region is not None
-            and (region.every or self.directions is None)
-        ):
-            return ask.gradient(theta, cost)
-        gradient, found = ask.gradient_and_directions(theta, cost)
+        if not carry or self.ask.due_region(of_sample=False, seen=self.directions) is None:
+            return self.ask.gradient(theta, cost)
+        gradient, found = self.ask.gradient_and_directions(theta, cost)
         self.directions = found if self.directions is None else self.directions.combined(found)
         return gradient
 
@@ -329,9 +301,7 @@ class Run:
         return self.exact_point(Ball(theta, self.quarter - c.near), near) if self.nonsmooth else None
 
     def exact_point(self, ball: Ball, held: float) -> MethodResult | None:
-        """Handle an atom with fewer than half of the records. It is the median if the sum of the unit vectors of the
-        other records is shorter than the number of records in the atom.
-        """
+        """Handle an atom of `held` records. It is the median if the gradient of the other records is not as long."""
         ask, c = self.ask, self.c
         ball = self.collapse(ball, c.majority * held / ask.m)
         if ball.quarter > max(self.floor(ball.center), self.quarter - c.near - c.depth):
@@ -394,18 +364,7 @@ class Run:
 
     def moments(self) -> Moments:
         """The released values from which the error radius and confidence regions are computed."""
-        found = self.released
-        if found is None:
+        if self.measured is None:
             raise NotFound("the budget was used up before the curvature was measured")
-        return Moments(
-            d=self.ask.d,
-            size=float(self.ask.n),
-            gradient_variance=1.0 / self.belief.precision,
-            radius=found.radius,
-            records=float(found.records),
-            curvature=found.curvature,
-            curvature_noise=found.noise,
-            hessian=found.moments,
-            directions=self.directions,
-            away=min(self.belief.away, 1.0),
-        )
+        variance, away = 1.0 / self.belief.precision, min(self.belief.away, 1.0)
+        return replace(self.measured, gradient_variance=variance, directions=self.directions, away=away)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dpmedian import rates
 from dpmedian.accounting import PrivacyCost
 from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION
 from dpmedian.mechanisms.spender import Allowance, Exhausted
@@ -16,14 +17,6 @@ from dpmedian.methods.adaptive.run import Run
 from dpmedian.methods.adaptive.start import NotFound
 from dpmedian.methods.contract import CappedMethod, Prediction, Reads, sensitivity_gain
 from dpmedian.parameters import PRIVATE_RECORDS_MAX, PublicParameters
-from dpmedian.rates import (
-    answer_bytes,
-    answer_seconds,
-    copy_bytes,
-    pass_seconds,
-    search_seconds,
-    second_moment_seconds,
-)
 from dpmedian.release import MethodResult, ReleaseFailed
 from dpmedian.sources.protocol import Source
 from dpmedian.tape import Tape
@@ -42,9 +35,7 @@ class Adaptive(CappedMethod):
     allowance: Allowance
 
     def __reduce__(self) -> tuple[Callable[..., Adaptive], tuple[PublicParameters, float, Constants]]:
-        """Pickle the three arguments and calibrate again, because the offers contain functions, which cannot be
-        pickled.
-        """
+        """Pickle the arguments of `calibrate` only, because the offers contain functions, which cannot be pickled."""
         return calibrate, (self.parameters, self.rho, self.constants)
 
     @property
@@ -54,15 +45,17 @@ class Adaptive(CappedMethod):
 
     @property
     def reads(self) -> Reads:
-        p, sample, most = self.parameters, self.offers.sample, self.offers.most_reads
-        c, before = self.constants, self.constants.center_queries + self.constants.other_reads
-        last, memory = last_gradients(p, self.rho, c, sample), _memory(p.size, sample, p.d, c)
-        seconds = search_seconds(sample, p.d) + answer_seconds(before + last)
-        seconds += pass_seconds(sample, p.d, c.other_reads)
+        p, c, sample, most = self.parameters, self.constants, self.offers.sample, self.offers.most_reads
+        last, before = last_gradients(p, self.rho, c, sample), c.center_queries + c.other_reads
+        # An upper bound: the sample, a sorted copy of it for ranks, points and gradients, and second moments.
+        memory = c.memory + rates.copy_bytes(sample, p.d, sampled=sample < p.size)
+        memory += rates.answer_bytes(p.d, moments=p.d <= MOMENTS_DIMENSION)
+        seconds = rates.search_seconds(sample, p.d) + rates.answer_seconds(before + last)
+        seconds += rates.pass_seconds(sample, p.d, c.other_reads)
         if sample == p.size:
-            seconds += pass_seconds(p.size, p.d, last + 1) + self._moments_seconds(p.size, p.size, 2)
+            seconds += rates.pass_seconds(p.size, p.d, last + 1) + self._moments_seconds(p.size, p.size, 2)
             return Reads(before + last, most, memory=memory, seconds=seconds)
-        seconds += pass_seconds(p.size, p.d, c.other_reads + last + 1)
+        seconds += rates.pass_seconds(p.size, p.d, c.other_reads + last + 1)
         region, hessian = self.offers.region, sample if p.d > SAMPLED_DIMENSIONS else p.size
         seconds += self._moments_seconds(hessian, sample if region is not None and region.cost else p.size, 1)
         return Reads(c.other_reads + last, most, sample, before, memory, seconds)
@@ -74,10 +67,8 @@ class Adaptive(CappedMethod):
             hessians = 0
         if region is not None and region.weight:
             directions = last_gradients(p, self.rho, self.constants, self.offers.sample) if region.every else 1
-        return sum(
-            times * second_moment_seconds(records, p.d)
-            for times, records in ((hessians, of_hessian), (directions, of_directions))
-        )
+        seconds = rates.second_moment_seconds
+        return hessians * seconds(of_hessian, p.d) + directions * seconds(of_directions, p.d)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -106,16 +97,11 @@ class Adaptive(CappedMethod):
         core_radius = self.parameters.assumed_core_radius if core_radius is None else core_radius
         return predict(self.parameters, self.rho, self.constants, core_radius)
 
-    def run(self, source: Source, tape: Tape) -> MethodResult:
-        return self._run(source, tape, anywhere=False)
-
     def among(self, source: Source, tape: Tape) -> MethodResult:
-        """Return the median, or a point among the records that is not the median if the gradients do not vanish
-        there.
-        """
-        return self._run(source, tape, anywhere=True)
+        """Return the median, or if the gradients do not vanish, another point among the records."""
+        return self.run(source, tape, anywhere=True)
 
-    def _run(self, source: Source, tape: Tape, anywhere: bool) -> MethodResult:
+    def run(self, source: Source, tape: Tape, anywhere: bool = False) -> MethodResult:
         queries = Queries(self.offers, self.allowance, self.constants, source, tape)
         try:
             return Run(queries).run()
@@ -128,19 +114,8 @@ class Adaptive(CappedMethod):
         raise ReleaseFailed(message, self.cost, ran=queries.spender.cost)
 
 
-def _memory(n: int, sample: int, d: int, c: Constants) -> int:
-    """An upper bound on the bytes of a run: the sample, a sorted copy of it for ranks, points and gradients, and second
-    moments.
-
-    The memory of blocks and threads does not depend on n and d. Records in single precision need half.
-    """
-    return c.memory + copy_bytes(sample, d, sampled=sample < n) + answer_bytes(d, moments=d <= MOMENTS_DIMENSION)
-
-
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost, which is the same for every number of records, because the allowance has the same kinds of queries and
-    as many of each.
-    """
+    """The cost, which is the same for every number of records, because the kinds and numbers of queries are."""
     return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
 
 

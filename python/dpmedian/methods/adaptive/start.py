@@ -33,16 +33,12 @@ class Ball(NamedTuple):
 
 
 def first_ball(ask: Queries) -> Ball:
-    """Return the first ball. Its center is the coordinate-wise median, or in very many dimensions a point that
-    gradients led to.
-    """
+    """The first ball. In very many dimensions gradients lead to its center, and otherwise ranks."""
     return _approach(ask) if ask.d > SAMPLED_DIMENSIONS else _by_ranks(ask)
 
 
 def _by_ranks(ask: Queries, distance: float | None = None) -> Ball:
-    """The coordinate-wise median, and the core radius around it. `distance` is the distance of the data from the
-    center, if it is known.
-    """
+    """The coordinate-wise median, and the core radius around it. The `distance` of the data may be known."""
     center, box = ask.center(distance)
     if box > 2.0 * (distance or 2.0 * (ask.p.radius or math.inf)):
         raise NotFound("the search for the center did not narrow: there are too few records")
