@@ -25,16 +25,14 @@ EXTREMES = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-200, -1e-162, 1e16, 1e150, -1e300, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the first case of each contract quick, and of each test marked `one_quick`, and mark the others as `slow`.
+    """Keep the first case of each test quick, and mark the others as `slow`.
 
-    A contract is a test in the folder `contract`. This runs before `-m` selects, so `make quick` checks every claim
-    once.
+    This runs before `-m` selects, so `make quick` checks every claim once.
     """
     seen: set[str] = set()
     for item in items:
-        chosen = item.path.parent.name == "contract" or item.get_closest_marker("one_quick")
-        if chosen and item.get_closest_marker("slow") is None:
-            claim = item.nodeid.partition("[")[0]
+        claim = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("slow") is None:
             if claim in seen:
                 item.add_marker(pytest.mark.slow)
             seen.add(claim)

@@ -355,7 +355,6 @@ def test_reported_delta_is_never_below_the_truth(mu: float, pure: tuple[float, .
     assert cost.delta_at(epsilon) >= truth
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize("mu", [1e-3, 0.0, 1e-10, 0.3])
 def test_losses_spread_on_a_grid_do_not_lower_delta(mu: float) -> None:
     pure = (0.1, 0.2, 0.3, 0.7, 3.3, 1 / 3, 0.05)  # 128 losses, on 65 points.

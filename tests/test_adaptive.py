@@ -54,7 +54,6 @@ def test_there_are_at_most_45_constants_each_with_a_reason_and_nowhere_else():
                 assert set(numbers) <= {1, 2, 4}, f"{path.name}: {ast.unparse(statement)}"
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d"), [(60, 3), (40, 1), (300, 17)])
 @pytest.mark.parametrize("radius", [None, 30.0])
 def test_it_replays_on_neighbours(replay, n, d, radius):
@@ -65,7 +64,6 @@ def test_it_replays_on_neighbours(replay, n, d, radius):
     assert 20 <= replay(plan, points, neighbours(points, 60, rng)) <= sum(stage.releases for stage in plan.stages)
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e150, 1e300])
 def test_it_replays_at_any_scale(replay, scale):
     rng = np.random.default_rng(1)
@@ -323,7 +321,6 @@ def test_few_records_within_a_public_radius_are_rarely_lost():
     assert lost <= 17
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(1000, 5), (3000, 30)])
 def test_the_predicted_excess_is_within_a_factor_two_of_the_measured_median(n, d, far):
@@ -351,7 +348,7 @@ def test_a_nonsmooth_point_is_found_exactly_in_most_runs_and_stays_below_the_bou
     assert np.max(measured) < plan.prediction.excess_if_many_coincide
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(100, 2, 1.0), (26, 1, 3.0), (60, 5, 3.0)])
 def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
     """If the prediction is right, more failures in 100 runs on new data than allowed have a probability below 1e-3."""

@@ -153,6 +153,7 @@ def test_missing_arguments_are_named():
 # Accuracy.
 
 
+@pytest.mark.slow
 def test_it_finds_the_median_to_second_order():
     """The median excess of 40 runs is below ten times the predicted excess, error^2/2."""
     points = cloud(20_000, 4)

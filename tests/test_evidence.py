@@ -85,6 +85,7 @@ def released(plan, points, seed):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "runs"),
     [(101, 2, 60), *(pytest.param(n, d, 150, marks=pytest.mark.slow) for n, d in ((101, 2), (160, 5)))],

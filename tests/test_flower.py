@@ -233,7 +233,6 @@ def direction(result):
     return float(movement @ AWAY / np.linalg.norm(movement) / np.linalg.norm(AWAY))
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_a_large_model_moves_by_steps_that_hostile_clients_do_not_turn_around(strategy, neighbours):
     def behaviour(node, arrays):
@@ -470,6 +469,7 @@ def test_a_step_with_long_noise_is_shorter():
     assert lengths.step(15.0) == pytest.approx(0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [1.0, 0.25])
 def test_momentum_repeats_a_share_of_the_last_movement(strategy, rate):
     """The velocity is v = m v + step, and the model moves by the rate times v, as in FedAvgM."""
@@ -571,6 +571,7 @@ def test_wrong_arguments_are_named(strategy, arguments, message):
         strategy(**arguments)
 
 
+@pytest.mark.slow
 def test_steps_of_a_known_number_of_rounds_shrink_evenly(strategy):
     ledger = Ledger(rho=2.0, neighbours="add_remove", unit="client")
     made = strategy(rho=..., ledger=ledger, rounds=4, aggregate="step", momentum=0.0, step_length=0.1)

@@ -217,7 +217,6 @@ def test_rows_that_are_not_finite():
     assert np.isnan(single.records.array).any(axis=1).tolist() == [False, True, False, True]
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize("method", [{"method": "dpgd", "radius": 5.0}, {"method": "adaptive"}])
 def test_groups_have_the_same_bits_in_processes_and_without(method):
     rng = np.random.default_rng(1)

@@ -247,7 +247,6 @@ def paper_bound(n, d, epsilon, beta, radius, r, optimum):
     return (1.0 + 4.0 * changes / (n - 2.0 * changes)) * optimum + n * r if n > 2 * changes else math.inf
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize("d", [1, 2, LONG])
 @pytest.mark.parametrize("name", ["gauss", "ties", "outliers"])
 def test_the_bounds_hold(d, name):

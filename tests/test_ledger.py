@@ -219,6 +219,7 @@ def spend_until_refused(path: Path, ready: Path, report: Path) -> None:
         (report / str(os.getpid())).write_text(str(granted))
 
 
+@pytest.mark.slow
 def test_two_racing_processes_cannot_overspend(tmp_path: Path) -> None:
     path, ready, report = tmp_path / "ledger.json", tmp_path / "ready", tmp_path / "report"
     ready.mkdir()

@@ -101,6 +101,7 @@ def test_a_radius_between_two_counts_is_within_its_factors_of_the_quantile_radiu
             assert radius <= 4.0 * quantile + slack
 
 
+@pytest.mark.slow
 @given(data(), st.data(), st.sampled_from([0.51, 0.6, 0.75, 0.9, 1.0]))
 @settings(max_examples=300, deadline=None)
 def test_points_far_from_each_other_differ_in_loss(points, source, gamma):
@@ -153,6 +154,7 @@ def test_the_median_is_near_every_point_that_is_near_most_records(points, source
     assert np.linalg.norm(theta - median) <= bound + SLACK * size(points, theta)
 
 
+@pytest.mark.slow
 @given(data(3, 12), st.data())
 @settings(max_examples=300, deadline=None)
 def test_k_replaced_records_move_the_median_by_at_most_twice_the_loss_over_n_minus_2k(points, source):

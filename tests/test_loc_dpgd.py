@@ -102,7 +102,6 @@ def test_edge_data_give_a_finite_release(name, profile):
     assert release.scale in grid(1e5, 0.01)
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize(("radius", "resolution"), [(2.0**1000, 1e-300), (1e15, 1.0), (1.0, 0.9)])
 def test_any_ratio_of_radius_and_resolution_works(profile, radius, resolution):
@@ -186,7 +185,6 @@ def test_localization_keeps_the_median_within_its_ball():
         assert np.linalg.norm(found.center - median) <= found.radius == 25.0 * found.scale
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d"), [(2000, 3), (1000, 20)])
 def test_the_predicted_excess_is_right_on_a_gaussian_cloud(n, d):
     """The median of 15 runs is within a factor of 4 of the prediction. The excess is like a chi-square with d >= 3

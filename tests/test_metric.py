@@ -29,6 +29,7 @@ def test_a_triangle_becomes_a_matrix_without_the_factor_off_the_diagonal(d):
     np.testing.assert_allclose(symmetric(scaled[np.triu_indices(d)], d), matrix, rtol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [130, 200])
 def test_noise_rarely_stands_out_and_a_direction_twice_as_large_always_does(d):
     """Noise exceeds its mean by 2.5 standard deviations in 0.6 % of the cases. More than 4 of 100 cases do so with

@@ -74,7 +74,6 @@ def plain() -> bytes:
     return subprocess.check_output([sys.executable, "-c", SCRIPT])
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("flags", "variables"),
     [

@@ -104,7 +104,6 @@ def test_bad_input_is_refused_by_name(call, error, message):
         call()
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize(("n", "d"), [(4_000, 40), (20_000, 3)])
 def test_ball_counts_need_no_array_of_pairs(n, d):
     # The peak memory of a new process, in addition to what it holds before the call: a copy of the input, and at most

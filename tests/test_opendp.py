@@ -183,7 +183,7 @@ def test_an_adaptive_compositor_refuses_what_exceeds_its_budget():
         queryable(make())
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [{"changes": 3}, {"changes": 1}, {"contributions": 2}])
 def test_a_context_finds_the_rho_that_its_budget_allows(unit):
     context = dp.Context.compositor(

@@ -492,6 +492,7 @@ def test_an_xarray_is_read_by_its_shape():
     assert same(as_records(xarray.DataArray(POINTS)).array, POINTS)
 
 
+@pytest.mark.slow
 def test_a_stream_is_read_and_its_columns_are_named_without_pyarrow_imported_first():
     pytest.importorskip("polars")
     pytest.importorskip("pyarrow")

@@ -95,7 +95,6 @@ def test_names_cannot_break_out_of_the_page(points):
     assert text.count("</pre>") == text.count("<pre")
 
 
-@pytest.mark.one_quick
 @pytest.mark.parametrize(("name", "relation"), RELATION_CASES)
 def test_every_method_has_a_page(name, relation):
     text = page(planned(name, relation).to_dict())

@@ -174,7 +174,6 @@ def test_clones_share_the_ledger():
     assert len(accountant.spent) == 2
 
 
-@pytest.mark.one_quick
 @parametrize_with_checks(
     [PrivateKMedians(2, epsilon=1000.0, delta=1e-6, failure_probability=0.999)],
     expected_failed_checks=lambda estimator: WEIGHT_CHECKS,

@@ -233,7 +233,6 @@ def refuted(record):
         return (str(error),)
 
 
-@pytest.mark.one_quick
 @CASES
 @pytest.mark.parametrize("version", [pytest.param(dpmedian.__version__, marks=pytest.mark.slow), "0.1.0"])
 def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, version):
@@ -263,7 +262,6 @@ def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, ve
     assert tried >= len(places) / 2
 
 
-@pytest.mark.one_quick
 @CASES
 def test_a_changed_prediction_or_parameter_is_found_by_making_the_plan_again(name, relation):
     record = planned(name, relation).to_dict()

@@ -106,6 +106,7 @@ def test_hundreds_of_neighbours_of_another_size_replay(replay, method):
     assert releases >= (400 if METHODS[method].sized else 40)
 
 
+@pytest.mark.slow
 @ADDED
 def test_it_replays_where_a_record_of_any_row_is_removed(replay, name):
     """Sums do not depend on the row. Pairings and samples are coupled for the last row only, and have the same
