@@ -131,7 +131,6 @@ def test_regions_and_axes_can_be_chosen(run):
     assert by[0] != by[1]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes")
 def test_a_reader_who_leaves_early_is_no_error_of_what_can_be_printed_again(run, tmp_path):
     record = tmp_path / "record.json"
