@@ -192,3 +192,9 @@ def test_the_private_step_is_ahead_of_the_best_clipping_norm_except_where_the_pa
     assert {"flip x 10", LONG, REVERSED, "a little", "labels", WORST} < set(found[STEP])
     assert {attack for attack, accuracy in found[STEP].items() if accuracy < found[CLIPPED][attack]} == behind
     assert found[STEP][REVERSED] > found[CLIPPED][REVERSED] - 0.01
+
+
+def test_the_private_step_is_ahead_of_the_best_clipping_norm_with_many_clients():
+    found = federated("MLP with many clients")
+    assert {"flip x 10", LONG, "a little"} < set(found[STEP])
+    assert all(accuracy > found[CLIPPED][attack] for attack, accuracy in found[STEP].items())
