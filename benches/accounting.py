@@ -87,7 +87,7 @@ def print_mixed() -> None:
 
 
 def print_selection() -> None:
-    print("\nA tenth of rho in a selection: noise over that of Gaussians alone\n")
+    print("\nA tenth of rho in a selection: the noise divided by the noise of Gaussians alone\n")
     print(f"{'epsilon':>8} {'delta':>7} {'own loss':>9} {'pure':>9} {'concentrated':>13}")
     for epsilon in (0.5, 1.0, 2.0, 4.0):
         for delta in (1e-9, 1e-6, 1e-3):

@@ -138,7 +138,7 @@ class Outcome(NamedTuple):
 
 
 def show(n: int, d: int, block: tuple[Place, ...], options: argparse.Namespace) -> Outcome | None:
-    """Prints one line for each entry of a block; None stands for a refusal."""
+    """Print one line for each entry of a block. The result is None if the plan is refused."""
     neighbours = options.neighbours
     chosen = plan_of("auto", n, d, block[0], neighbours).method
     names = possible(n, d, block, neighbours)

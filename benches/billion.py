@@ -101,7 +101,7 @@ def write(path: Path, n: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=float, default=1e9, help="the number of records; default: 1e9")
-    parser.add_argument("--folder", help="where the file is made")
+    parser.add_argument("--folder", help="the folder in which the file is made")
     options = parser.parse_args()
     n = int(options.records)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -127,7 +127,7 @@ def main() -> None:
     print(f"| all | {sum(watch.seconds.values()):.1f} | {len(source.asked)} |")
     error = float(np.hypot(result.point[0] - 3.0, result.point[1] + 1.0))
     sampling = 1.2 / np.sqrt(n)
-    print(f"\ndistance to the distribution's median: {error:.2g}; that of the sample itself is about {sampling:.2g}")
+    print(f"\ndistance to the distribution's median: {error:.2g}; without noise it would be about {sampling:.2g}")
     for what, found, most in (
         ("passes, with the validation", len(source.asked), MOST_PASSES),
         ("MiB of anonymous memory", memory.most / 2**20, MOST_BYTES / 2**20),

@@ -213,7 +213,7 @@ def bootstrap(runs: int) -> None:
     """Print the median radius at 95 % of our regions, and of a bootstrap: the quantile of the distances of 200
     resampled medians, which is not private.
     """
-    print("\n## Beside a bootstrap, which is not private: median radius of 95 %\n")
+    print("\n## Compared with a bootstrap, which is not private: median radius of 95 %\n")
     print("| population | n | d | ours | bootstrap | ratio |\n|---|---|---|---|---|---|")
     for n, d in ((500, 2), (2000, 2), (20_000, 5)):
         plan = plan_of(n, d)

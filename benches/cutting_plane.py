@@ -175,7 +175,7 @@ def main() -> None:
         compare(1_000_000, 10, runs)
         plan = dpmedian.plan(1_000_000, 10, epsilon=1.0, delta=1e-6, method="loc_dpgd", radius=1e4, resolution=0.05)
         printed = plan.calibrated.printed_steps
-        print(f"\nThe printed fine-tuning would make {printed} passes over the data (counted, not run).")
+        print(f"\nThe fine-tuning of the paper would make {printed} passes over the data (computed, not run).")
 
 
 if __name__ == "__main__":

@@ -225,7 +225,9 @@ def clipped_mean(norm: float, setting: Setting, seed: int) -> Rule:
     deviation = norm / np.sqrt(2.0 * setting.rho)
 
     def rule(flat: Vector, sent: Matrix, number: int) -> Vector:
-        updates = np.subtract(sent, flat, out=sent)  # The memory of the models is not needed any more.
+        updates = np.subtract(
+            sent, flat, out=sent
+        )  # The memory of `sent` is reused, because the models are not needed any more.
         shares = np.minimum(norm / np.maximum(np.sqrt(np.einsum("ij,ij->i", updates, updates)), 1e-30), 1.0)
         noise = deviation * np.random.default_rng([seed, number]).normal(size=flat.size)
         left = 1.0 - number / setting.rounds

@@ -375,7 +375,7 @@ def neighbours_table(runs: int) -> None:
     n.
     """
     for d in (5, 50):
-        print(f"\n## Added or removed against replaced: n = 5000, d = {d}, rho = 0.028\n\n{HEAD_OF_RATIOS}")
+        print(f"\n## Add/remove compared with replacement: n = 5000, d = {d}, rho = 0.028\n\n{HEAD_OF_RATIOS}")
         highest, most = 0.0, 0.0
         for name, generate in SETS.items():
             points = generate(np.random.default_rng(1), 5000, d)
@@ -399,7 +399,7 @@ def inference_table(runs: int) -> None:
     the region.
     """
     for n, d in ((1000, 5), (5000, 5), (5000, 50), (100_000, 10)):
-        print(f"\n## With a confidence region against without: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
+        print(f"\n## With and without a confidence region: n = {n}, d = {d}, epsilon = 1, delta = 1e-6\n")
         print("| data | runs | failed, with | failed, without | M, with | M, without | ratio of medians [95 %] |")
         print("|---|---|---|---|---|---|---|")
         for name in SMOOTH:
@@ -544,7 +544,7 @@ def edges_table(runs: int, seed: int) -> None:
     """Print results with new data in every run. `lost` counts failures and excesses above 1; `noted` counts results
     with any note.
     """
-    print("\n## Edges: epsilon = 1, delta = 1e-6, fresh data in every run\n")
+    print("\n## Hard data: epsilon = 1, delta = 1e-6, new data in every run\n")
     print("| data | n | d | runs | lost | median excess | covered | covered or noted | goal |")
     print("|---" * 9 + "|")
     for name, edge in EDGES.items():
@@ -641,8 +641,11 @@ def long_table(runs: int, minutes: float) -> None:
     there are few records, good points have this note, too. So the table shows the number of all points with the note,
     and the number of all useless points.
     """
-    print("\n## No silent garbage: epsilon = 1, delta = 1e-6\n")
-    columns = "data | n | d | runs | failed | predicted | doubted | excess above 1 | not doubted | upper bound (95 %)"
+    print("\n## Useless points without a note: epsilon = 1, delta = 1e-6\n")
+    columns = (
+        "data | n | d | runs | failed | predicted | with the note | excess above 1 | of these without the note "
+        "| upper bound (95 %)"
+    )
     print(f"| {columns} |")
     print("|---" * 10 + "|")
     end = time.monotonic() + 60.0 * minutes
@@ -661,7 +664,7 @@ def long_table(runs: int, minutes: float) -> None:
             for row in pool.map(long_row, [n] * len(names), names, [each] * len(names)):
                 print(row, flush=True)
                 if time.monotonic() > end:
-                    print(f"\nEnded after {minutes:g} minutes: rows after these were not run.")
+                    print(f"\nStopped after {minutes:g} minutes. The remaining rows were not run.")
                     pool.shutdown(wait=False, cancel_futures=True)
                     return
 
@@ -698,7 +701,12 @@ def main() -> None:
     )
     parser.add_argument("--sets", nargs="+", choices=SETS, help="only these sets, in the gauntlet or with --large")
     parser.add_argument(
-        "--dimensions", nargs="+", type=int, choices=MORE_DIMENSIONS, default=DIMENSIONS, help="of the gauntlet"
+        "--dimensions",
+        nargs="+",
+        type=int,
+        choices=MORE_DIMENSIONS,
+        default=DIMENSIONS,
+        help="dimensions of the gauntlet",
     )
     options = parser.parse_args()
 

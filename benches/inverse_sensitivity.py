@@ -84,7 +84,7 @@ def diffprivlib(n: int, epsilon: float, radius: float, _: float) -> Callable[[Po
 def compare() -> None:
     n, radius = 1000, 100.0
     print(f"line, n = {n}, R = {radius:g}: mean |release - median| (s.e.) over {RUNS} runs, the data shifted at random")
-    print("dpmedian with r = R/10^5; OpenDP with candidates R/1000 apart (finer ones take it a fifth of a second)")
+    print("dpmedian with r = R/10^5; OpenDP with candidates R/1000 apart (with more candidates it takes 0.2 seconds)")
     print(f"{'data':<14}{'epsilon':>8}{'dpmedian':>20}{'diffprivlib':>20}{'OpenDP':>20}")
     for name, epsilon in itertools.product(LINES, (0.1, 1.0)):
         records, shifts = line(name, n), np.random.default_rng(1).uniform(0.0, 1.0, size=RUNS)
@@ -135,7 +135,7 @@ def one(d: int, n: int, ratio: float, epsilon: float) -> None:
 
 
 def targets() -> None:
-    print("targets: seconds of three releases (unseeded), MiB beyond the points")
+    print("targets: seconds of three releases (unseeded), MiB in addition to the points")
     print(f"{'d':>3}{'n':>10}{'R/r':>8}{'epsilon':>8}   {'seconds':<26}{'MiB':>12}", flush=True)
     for target in TARGETS:
         subprocess.run([sys.executable, __file__, *map(str, target)], check=True)

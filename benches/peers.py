@@ -317,7 +317,7 @@ def tables(directory: Path, runs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", type=Path, help="where the checkouts are")
+    parser.add_argument("directory", type=Path, help="the folder with the checkouts")
     parser.add_argument("--runs", type=int, default=10, help="runs of every row")
     options = parser.parse_args()
     tables(options.directory, options.runs)

@@ -205,7 +205,7 @@ def small_shape(against: str | None, repeat: int) -> None:
         for kind, asked in kinds.items():
             times[kind].append(seconds_of(*asked))
     medians = {kind: float(np.median(values)) for kind, values in times.items()}
-    print("\n## (3000, 200), in the processor's time\n")
+    print("\n## (3000, 200), in processor time\n")
     for kind, value in medians.items():
         ratio = f", {value / medians['the other version']:.2f} of the other version's" if against is not None else ""
         print(f"* {kind}: {value * 1e3:.1f} ms{ratio}", flush=True)

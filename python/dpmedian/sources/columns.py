@@ -78,7 +78,7 @@ def labels(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
 
 
 def numbered(count: int) -> list[str]:
-    """Return names for columns that have no names."""
+    """Return names ("1", "2", ...) for columns that have no names."""
     return [str(i + 1) for i in range(count)]
 
 

@@ -101,7 +101,9 @@ def _positions(result: ClusterResult) -> ClusterResult:
     lengths = np.linalg.norm(result.centers, axis=1)
     if not np.all(lengths > 0.0):
         raise ReleaseFailed(
-            "no direction: the center of a cluster lies at the center of the globe", PrivacyCost(), result.size
+            "no position: the center of a cluster is the center of the globe, which has no direction",
+            PrivacyCost(),
+            result.size,
         )
     x, y, z = (result.centers / lengths[:, None]).T
     centers = np.degrees(np.column_stack([np.arctan2(y, x), np.arctan2(z, np.hypot(x, y))]))

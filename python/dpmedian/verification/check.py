@@ -10,7 +10,7 @@ __all__ = ["Check", "Verification"]
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a record: its description, and the errors that were found."""
+    """One check of a record. `question` describes the check, and `wrong` lists the errors that were found."""
 
     question: str
     wrong: tuple[str, ...] = ()

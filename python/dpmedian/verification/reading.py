@@ -184,14 +184,16 @@ def read(record: Mapping[str, Any]) -> Plan | Release | ReleaseFailed:
 
 
 def _places(release: Release, record: Mapping[str, Any]) -> Places:
-    """A release of k-medians with its clusters."""
+    """Return a release of k-medians with its clusters."""
     clusters: dict[str, Any] = {
         name: np.array([_number(name, value) for value in record[name]]) for name in ("sizes", "radii")
     }
     centers = np.array([[_number("centers", value) for value in center] for center in record["centers"]])
     k = release.plan.parameters.clusters
     if centers.shape != (k, release.point.size) or any(values.shape != (k,) for values in clusters.values()):
-        raise ValueError(f"the record must have {k} centers, sizes and radii, like the point in their dimension")
+        raise ValueError(
+            f"the record must have {k} centers with as many coordinates as the point, {k} sizes and {k} radii"
+        )
     if centers[0].tolist() != release.point.tolist():
         raise ValueError("the point must be the first center")
     sigma = _number("size_sigma", record["size_sigma"])
@@ -199,7 +201,7 @@ def _places(release: Release, record: Mapping[str, Any]) -> Places:
 
 
 def _step(release: Release, record: Mapping[str, Any]) -> Step:
-    """A robust step with its coherence and interval."""
+    """Return a robust step with its coherence and interval."""
     low, high = (_number("coherence_interval", value) for value in record["coherence_interval"])
     result = StepResult(
         release.point,
@@ -212,11 +214,12 @@ def _step(release: Release, record: Mapping[str, Any]) -> Step:
 
 @release_from.register(object)
 def release_of(text: Any) -> Release:
-    """The release of a record, from its text."""
+    """Return the release that the text of a record describes."""
     found = read(parsed(text))
     if isinstance(found, Step) and found.point.size == 0:
         raise ValueError(
-            "this record has the digest of a large step, but not the step itself: verify and report can read it"
+            "this record has only the digest of a large step, and not the step itself, so the release cannot be read "
+            "from it; dpmedian verify and dpmedian report accept it"
         )
     if isinstance(found, Release):
         return found
@@ -225,7 +228,7 @@ def release_of(text: Any) -> Release:
 
 
 def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
-    """The plan of any record."""
+    """Return the plan of any record."""
     parameters = parameters_of(record)
     _number("rho", record["cost"]["rho"])
     if len(record["stages"]) > _MOST_STAGES:

@@ -166,7 +166,7 @@ def _wrong(query: Query, stage: Stage | None, plan: Plan, size: int | None) -> I
     if query.statistic == "size" and query.value is not None and size is not None:
         seen = min(max(round(float(query.value[0])), 0), PRIVATE_RECORDS_MAX)
         if seen != size:
-            yield f"it released the size {seen}, but the record states {size}"
+            yield f"it released the size {seen}, but the record states the size {size}"
 
 
 def _rho(query: Query) -> float:

@@ -139,7 +139,10 @@ class _Review:
             stated = self.content["stages"][index]
             wrong = [*wrong_with(stage, plan.parameters, cap), *_sums(stated, stage.cost)]
             if stated["sigma"] != stage.sigma:
-                wrong.append(f"sigma is {stated['sigma']!r}, and the scale of its noise {stage.noise.scale!r}")
+                wrong.append(
+                    f"sigma is stated as {stated['sigma']!r}, but the scale of the noise is stated as "
+                    f"{stage.noise.scale!r}"
+                )
             question = f"stage {stage.name!r} ({stage.statistic}): sensitivity, noise and cost"
             checks.append(Check(question, tuple(f"stage {stage.name!r}: {text}" for text in wrong)))
         how = (
