@@ -547,7 +547,7 @@ def test_each_client_is_asked_on_its_own_where_their_number_is_private(strategy)
         ({"rounds": 3}, "rounds = 3 divides the rest of a ledger's budget"),
         ({"ledger": {"neighbours": "replace", "unit": "client"}}, "counts clients under 'replace' and the strategy"),
         ({"ledger": {"neighbours": "add_remove"}}, "counts records under 'add_remove'"),
-        ({"rho": ..., "ledger": {"neighbours": "add_remove", "unit": "client"}}, "pass their number, rounds="),
+        ({"rho": ..., "ledger": {"neighbours": "add_remove", "unit": "client"}}, "pass the number of rounds, rounds="),
         (
             {"rho": ..., "rounds": 0, "ledger": {"neighbours": "add_remove", "unit": "client"}},
             "rounds must be at least 1, got 0",

@@ -60,7 +60,7 @@ def test_epsilon_falls_unevenly_and_the_table_shows_equal_shares_beside_it():
     assert steps[0] > 3.0 * steps[-1]
     text = str(ledger)
     assert text.count(" 8.3 %  released") == 12
-    assert "In\n  epsilon costs do not add up" in text
+    assert "In epsilon costs do not add\n  up" in text
     assert "< 0.1 % of rho" in text.splitlines()[0]
     page = ledger._repr_html_()
     assert page.count("8.3 %") == 12

@@ -12,8 +12,8 @@ pub(super) fn generator(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// Chi-square test of counts against probabilities; cells with fewer than five expected draws are pooled into the last
-/// one. The threshold at alpha = 1e-6 is the Wilson-Hilferty quantile, z = 4.7534.
+/// Compares counts with probabilities by a chi-square test. Cells with fewer than five expected draws are combined with
+/// the last cell. The threshold at alpha = 1e-6 is the Wilson-Hilferty quantile, z = 4.7534.
 pub(crate) fn assert_fits(counts: &[usize], probabilities: &[f64]) {
     let total: usize = counts.iter().sum();
     let (mut statistic, mut cells, mut rest) = (0.0, 0usize, (0.0, 0.0));
@@ -113,7 +113,8 @@ fn coins_have_their_probability() {
     assert!(Bernoulli::new(2, 1).is_none() && Bernoulli::new(0, 0).is_none() && BernoulliExp::new(1, 0).is_none());
 }
 
-/// Two-sided normal test at alpha = 1e-6, z = 4.8916; probabilities 0 and 1 must hold without exception.
+/// Compares a number of heads with its probability by a two-sided normal test at alpha = 1e-6, with z = 4.8916. For the
+/// probabilities 0 and 1, every draw must have the certain result.
 pub(super) fn assert_coin(heads: usize, probability: f64) {
     let deviation = (probability * (1.0 - probability) * DRAWS as f64).sqrt();
     let expected = probability * DRAWS as f64;
@@ -155,7 +156,7 @@ fn the_discrete_gaussian_has_its_masses_symmetry_and_zero() {
     assert!(DiscreteGaussian::new(0).is_none() && DiscreteGaussian::new(SIGMA_MAX + 1).is_none());
 }
 
-/// Ranges that do not end at the edges of the sampler's cells, which have width 62.5.
+/// Uses ranges that do not end at the edges of the sampler's cells, which have the width 62.5.
 #[test]
 fn a_discrete_gaussian_of_a_thousand_has_its_masses() {
     let mut rng = generator(13);

@@ -45,7 +45,7 @@ pub(crate) fn opened(exact: &Exact) -> Vec<i64> {
     tape.entries().iter().flat_map(|entry| entry.exact.clone()).collect()
 }
 
-/// The values of an answer about records; records that are not finite are moved to the origin.
+/// The values of an answer about records. Records that are not finite are moved to the origin.
 pub(crate) fn values(statistic: &dyn Statistic, records: &DMatrix<f64>) -> Vec<i64> {
     opened(&statistic.exact(&admitted(records), &mut Silent).unwrap().about(Query::of("test", statistic.parameters())))
 }
@@ -54,12 +54,12 @@ fn admitted(records: &DMatrix<f64>) -> Points<'static> {
     Points::admit(records.clone(), None, Some(&vec![0.0; records.nrows()]), &mut Silent).unwrap()
 }
 
-/// Every statistic at a point, with a few other parameters; n is the public number of records.
+/// Every statistic at a point, and several statistics also with other parameters. n is the public number of records.
 pub(crate) fn statistics(theta: &[f64], scale: f64, n: usize) -> Vec<Issued> {
     super::examples(theta, scale, n)
 }
 
-/// A number that can be a radius: the given one, or 1.
+/// The given number if it can be a radius, and otherwise 1.
 pub(crate) fn radius(scale: f64) -> f64 {
     if (1e-300..1e300).contains(&scale) { scale } else { 1.0 }
 }
@@ -74,7 +74,7 @@ pub(crate) fn moved(a: &[i64], b: &[i64]) -> f64 {
     norm(&a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect::<Vec<_>>())
 }
 
-/// The distance of two answers, measured as their form requires.
+/// The distance of two answers, in the norm that belongs to their form.
 fn distance(form: Form, a: &[i64], b: &[i64]) -> f64 {
     let moved: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a - b) as f64).collect();
     let fold = |f: fn(f64, f64) -> f64| moved.iter().copied().reduce(f).unwrap_or(0.0);
@@ -398,7 +398,7 @@ fn more_records_than_were_stated_cannot_be_released() {
     assert!(Draw::new(Streams::from_key([3; 32]), AddRemove).laplace("test", &answer(3), (1, 5)).is_err());
 }
 
-/// A count on a fine lattice is clamped by the tape, not by the statistic.
+/// The tape, and not the statistic, clamps a count on a fine lattice.
 #[test]
 fn totals_beyond_62_bits_are_clamped_once() {
     let points = DMatrix::from_element(1, 3, 0.0);

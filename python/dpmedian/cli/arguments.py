@@ -64,15 +64,40 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("method; these settings are public and must not depend on the data")
     methods = ["auto", *METHODS]
     group.add_argument("--method", default="auto", choices=methods, metavar="NAME", help=", ".join(methods))
-    group.add_argument("--radius", type=number, help="public bound on the distance of any record to the center")
     group.add_argument(
-        "--resolution", type=number, help="distance below which accuracy does not matter; methods of the paper need it"
+        "--radius",
+        type=number,
+        help="public bound on the distance of any record from the center; adaptive does not need it",
     )
-    group.add_argument("--center", type=numbers, metavar="X,Y,...", help="center of the ball, default the origin")
-    group.add_argument("--failure-probability", type=number, default=0.05, metavar="P", help="default: %(default)s")
-    group.add_argument("--profile", default="default", choices=["default", "paper"], help="table of constants")
     group.add_argument(
-        "--geometry", default="euclidean", choices=GEOMETRIES, help="sphere: longitude and latitude in degrees"
+        "--resolution",
+        type=number,
+        help="distance below which accuracy does not matter; adaptive does not need it",
+    )
+    group.add_argument(
+        "--center",
+        type=numbers,
+        metavar="X,Y,...",
+        help="center of the public ball, or the point where the search starts; default: the origin",
+    )
+    group.add_argument(
+        "--failure-probability",
+        type=number,
+        default=0.05,
+        metavar="P",
+        help="accepted probability of a failed or useless release; default: %(default)s",
+    )
+    group.add_argument(
+        "--profile",
+        default="default",
+        choices=["default", "paper"],
+        help="constants of the methods of the paper: of this package, or as the paper prints them",
+    )
+    group.add_argument(
+        "--geometry",
+        default="euclidean",
+        choices=GEOMETRIES,
+        help="sphere: the columns are longitude and latitude, in degrees; default: %(default)s",
     )
     group.add_argument(
         "--inference",
@@ -102,7 +127,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
-        help="whether the first line of text is a header; default: it is, unless it has only numbers",
+        help="whether the first line of text is a header; default: yes, except if it has only numbers",
     )
     group.add_argument(
         "--delimiter",
@@ -119,7 +144,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser, default: str, *, csv: bool = False) -> None:
     choices = ["json", "table", "csv"] if csv else ["json", "table"]
-    parser.add_argument("--output", choices=choices, default=default, help="default: %(default)s")
+    parser.add_argument("--output", choices=choices, default=default, help="form of the result; default: %(default)s")
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as --output json")
 
 

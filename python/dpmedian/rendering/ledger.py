@@ -79,9 +79,9 @@ def _content(ledger: Ledger) -> tuple[list[str], list[tuple[str, ...]], int, lis
         )
         for entry, share in list(zip(entries, shares, strict=False))[-_SHOWN:]
     ]
-    notes = [f"share: an entry's fraction of the budget in {ledger.additive}, in which costs add up"]
+    notes = [f"share: of the budget in {ledger.additive}, in which costs add up"]
     if measure != ledger.additive:
-        notes[0] += f". In {measure} costs do not add up: of two equal shares, the later share takes less of it"
+        notes[0] += f". In {measure} costs do not add up: of two equal shares, the later takes less"
     converted: dict[tuple[str, float], list[str]] = {}
     for entry in entries:
         if entry.converted_from is not None and entry.factor is not None:

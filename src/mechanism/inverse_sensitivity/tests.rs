@@ -17,7 +17,7 @@ fn tape(seed: u8) -> Draw {
     Draw::new(Streams::from_key([seed; 32]), Neighbours::Replace)
 }
 
-/// Both relations, because their scores in one dimension differ.
+/// Both relations are tested, because their scores in one dimension differ.
 const RELATIONS: [Neighbours; 2] = [Neighbours::Replace, Neighbours::AddRemove];
 
 fn admitted(points: &DMatrix<f64>) -> Points<'static> {
@@ -225,7 +225,7 @@ fn any_bits() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
-    /// Records and centers of any bits, on lattices of any size.
+    /// Takes records and centers with any bits, on lattices of any size.
     #[test]
     fn any_bits_have_scores_that_move_by_no_more_than_their_sensitivity(
         d in 1usize..4,

@@ -170,7 +170,7 @@ mod tests {
         })
     }
 
-    /// Values with many ties and duplicates, some of them subnormal, huge or of any magnitude.
+    /// Values with many ties and duplicates. Some values are subnormal, huge or of any magnitude.
     fn value() -> impl Strategy<Value = f64> {
         prop_oneof![
             6 => (-3i32..4).prop_map(f64::from),
