@@ -42,58 +42,28 @@ _MOST_STAGES = 10_000
 _OUTCOMES = ("planned", "released", "failed")
 
 
+def _entry(name: str) -> Any:
+    """Return a property whose value is an entry of a record."""
+    return property(lambda method: method.entries[name])
+
+
 @dataclass(frozen=True, eq=False)
 class Recorded(CalibratedMethod):
     """A calibrated method as a record describes it."""
 
-    recorded_stages: tuple[Stage, ...]
-    recorded_cost: PrivacyCost
-    recorded_prediction: Prediction
-    recorded_notes: tuple[str, ...]
-    recorded_reads: Reads | None
-    recorded_cap: PrivacyCost | None
-    recorded_guess: int | None
-    recorded_examples: tuple[tuple[int, Prediction], ...]
-    recorded_region: str | None
+    entries: Mapping[str, Any]
 
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        return self.recorded_stages
-
-    @property
-    def cost(self) -> PrivacyCost:
-        return self.recorded_cost
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.recorded_notes
-
-    @property
-    def cap(self) -> PrivacyCost | None:
-        return self.recorded_cap
-
-    @property
-    def guess(self) -> int | None:
-        return self.recorded_guess
-
-    @property
-    def examples(self) -> tuple[tuple[int, Prediction], ...]:
-        return self.recorded_examples
-
-    @property
-    def reads(self) -> Reads | None:
-        return self.recorded_reads
-
-    @property
-    def region(self) -> str | None:
-        return self.recorded_region
+    stages, cost, cap = _entry("stages"), _entry("cost"), _entry("cap")
+    notes, guess, examples = _entry("notes"), _entry("guess"), _entry("examples")
+    reads, region = _entry("reads"), _entry("region")
 
     @property
     def passes(self) -> float:
         return 0.0
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        return self.recorded_prediction
+        prediction: Prediction = self.entries["prediction"]
+        return prediction
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
         _refuse()
@@ -235,18 +205,18 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
         raise ValueError(f"a record has at most {_MOST_STAGES} stages, got {len(record['stages'])}")
     if record.get("size") is not None:
         parameters = parameters.at_size(record["size"])
-    recorded = Recorded(
-        tuple(_named(stage) for stage in record["stages"]),
-        cost_of(record["cost"]),
-        Prediction(**record["prediction"]),
-        tuple(record["plan_notes"]),
-        None if record["reads"] is None else Reads(**record["reads"]),
-        None if record["cap"] is None else cost_of(record["cap"]),
-        record["guess"],
-        tuple(_example(**example) for example in record["examples"]),
-        record["region"],
-    )
-    return RecordedPlan(parameters, _of("method", str, record), recorded, record["reason"] or "")
+    entries = {
+        "stages": tuple(_named(stage) for stage in record["stages"]),
+        "cost": cost_of(record["cost"]),
+        "prediction": Prediction(**record["prediction"]),
+        "notes": tuple(record["plan_notes"]),
+        "reads": None if record["reads"] is None else Reads(**record["reads"]),
+        "cap": None if record["cap"] is None else cost_of(record["cap"]),
+        "guess": record["guess"],
+        "examples": tuple(_example(**example) for example in record["examples"]),
+        "region": record["region"],
+    }
+    return RecordedPlan(parameters, _of("method", str, record), Recorded(entries), record["reason"] or "")
 
 
 _ADDED = {"scales", "lone_delta", "clusters", "trim", "axes", "threshold"}
