@@ -4,16 +4,11 @@
 //! depending on its own distance only. So a contribution is at most 1, and two contributions differ by at most 1. With
 //! weights, a record contributes either 0 or its weight, which lies between 0 and 1. ∎
 
-use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius, on_lattice};
+use super::prelude::*;
 use crate::numeric::block::AnyBlock;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
-use crate::numeric::float_scale::finite;
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
 use crate::runtime::parallel_fold::{records_per_block, sum_any_records};
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 struct Inside<'a> {
     block: AnyBlock<'a>,

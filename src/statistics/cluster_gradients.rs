@@ -39,15 +39,10 @@
 use super::gradient::rounder;
 use super::second_moments::{FACTOR_BITS, fixed};
 use super::shells::{SHELLS, shell};
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_radius, checked_weight};
+use super::prelude::*;
 use crate::numeric::block::Block;
 use crate::numeric::distance::distances;
-use crate::numeric::float_scale::finite;
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The coordinates of a record's gradient are multiples of 2^-40, so a finer lattice would contain no more information.
 pub const BITS_MAX: u32 = 40;

@@ -10,16 +10,11 @@
 //! contribution of a record lies in [0, 1], also after rounding to a multiple of 2^-20, and two contributions differ by
 //! at most 1. ∎
 
-use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius};
+use super::prelude::*;
 use crate::numeric::block::AnyBlock;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
-use crate::numeric::float_scale::finite;
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
 use crate::runtime::parallel_fold::{records_per_block, sum_any_records};
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// Contributions are multiples of 2^-20.
 pub const CONTRIBUTION_BITS: u32 = 20;

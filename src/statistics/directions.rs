@@ -38,13 +38,8 @@ use super::second_moments::{
     Companion, FACTOR_BITS, PRODUCT_BITS, add_block, checked_dimension, coordinates, entries, records_per_block,
     scale_triangle, vector_rounding,
 };
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits, checked_weight};
-use crate::numeric::float_scale::finite;
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
+use super::prelude::*;
 use crate::runtime::parallel_fold::sum_any_records;
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The largest weight b for which the proof holds. Under replacement, directions with a weight below this bound add
 /// almost no cost.

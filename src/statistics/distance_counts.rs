@@ -13,16 +13,12 @@
 //! contributions differ by at most 1. ∎
 
 use super::target::Target;
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic};
+use super::prelude::*;
 use crate::numeric::block::AnyBlock;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distances;
-use crate::numeric::float_scale::{finite, scale};
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
+use crate::numeric::float_scale::scale;
 use crate::runtime::parallel_fold::{cumulative, records_per_block, sum_any_records};
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The first quarter octave: 2^(FIRST_QUARTER_OCTAVE/4) is the smallest positive double.
 pub const FIRST_QUARTER_OCTAVE: i32 = -4 * 1074;

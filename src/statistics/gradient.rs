@@ -15,19 +15,15 @@
 //! vector and adds another, so the sum moves by at most twice as much. The bound needs finite coordinates of theta and
 //! of the records. They are made finite when a query or a dataset is created. ∎
 
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits};
+use super::prelude::*;
 use crate::numeric::block::{Block, Coordinate, AnyBlock};
 use crate::numeric::dispatch::Kernel;
 use crate::numeric::distance::{
     Few, GROUP, LARGE, Many, READ, Row, SMALL, all_usual, by_dimension, difference, side_by_side, squared_distance,
     sum_of_squares, with_dimension,
 };
-use crate::numeric::float_scale::{finite, rescale};
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
+use crate::numeric::float_scale::rescale;
 use crate::runtime::parallel_fold::sum_any_records;
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The finest lattice. On a finer lattice, the sums of a block could be inexact. This would happen first for the sums
 /// of [`super::mean_shift`], which are doubles, and later for sums of 64-bit integers.

@@ -18,16 +18,12 @@
 //! record contributes a unit vector or the zero vector, and two such contributions differ by at most sqrt(2). A record
 //! for which an intermediate result is not finite has no cell. The sums are integers, and nothing is rounded. ∎
 
-use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, checked_radius, on_lattice};
+use super::prelude::*;
 use crate::numeric::block::Block;
 use crate::numeric::dispatch::{Kernel, vectorised};
 use crate::numeric::distance::{distance, sum_lanes, sum_of_squares};
-use crate::numeric::float_scale::{exponent, finite, scale as power_of_two};
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
+use crate::numeric::float_scale::{exponent, scale as power_of_two};
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The largest number of bits of a code. A code has as many bits as the number of axes times the level.
 pub const CODE_BITS: u32 = 62;

@@ -10,16 +10,11 @@
 //! the contribution of a record to the gradient. ∎
 
 use super::gradient::{BITS_MAX, Gradient};
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_bits};
+use super::prelude::*;
 use crate::numeric::block::Block;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::for_each_distance;
-use crate::numeric::float_scale::finite;
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 struct BlockShift<'a> {
     block: Block<'a>,

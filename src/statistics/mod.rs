@@ -25,6 +25,20 @@ use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::weighting::WEIGHT_BITS;
 use parameters::{Arguments, Parameters, Value};
 
+/// The names that the files of the statistics use.
+mod prelude {
+    pub(super) use super::parameters::{Arguments, Parameters, Value};
+    pub(super) use super::{
+        BadParameter, Bound, COUNT_BITS_MAX, Kind, Statistic, checked_bits, checked_radii, checked_radius,
+        checked_weight, on_lattice,
+    };
+    pub(super) use crate::numeric::float_scale::finite;
+    pub(super) use crate::release::exact::Exact;
+    pub(super) use crate::release::sensitivity::Sensitivity;
+    pub(super) use crate::runtime::points::Points;
+    pub(super) use crate::runtime::pulse::{Interrupted, Pulse};
+}
+
 /// The finest lattice of counts. A count is multiplied by 2^bits, and with 62 bits counts up to 2^64 fit 128-bit
 /// integers.
 pub const COUNT_BITS_MAX: u32 = 62;

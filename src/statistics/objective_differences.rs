@@ -30,15 +30,11 @@
 
 use nalgebra::{DMatrixView, DVectorView};
 
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic};
+use super::prelude::*;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
-use crate::numeric::float_scale::{exponent, finite, norm, scale};
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
+use crate::numeric::float_scale::{exponent, norm, scale};
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The unit is 2^-32 times the smallest power of two that is not less than the diameter.
 const BITS: i32 = 32;

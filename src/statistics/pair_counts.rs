@@ -35,15 +35,11 @@
 use nalgebra::DMatrixView;
 
 use super::target::Target;
-use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_radii};
+use super::prelude::*;
 use crate::numeric::dispatch::{self, Kernel};
 use crate::numeric::distance::distance;
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
 use crate::release::streams::{PARTS, Stream};
 use crate::runtime::parallel_fold::{cumulative, sum_blocks};
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::sampler::uniform::matching;
 
 /// The approximate number of coordinates per task. A task takes less than a millisecond even with cold caches, so a

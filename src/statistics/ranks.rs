@@ -9,12 +9,7 @@
 //! sqrt(d). ∎
 
 use super::target::Target;
-use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic};
-use crate::numeric::float_scale::finite;
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
+use super::prelude::*;
 
 /// For every coordinate j, the number of records x with x_j <= threshold_j, in units of 2^-bits. Half of the number of
 /// records is subtracted if the ranks are centered.

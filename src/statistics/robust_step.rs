@@ -32,16 +32,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::gradient::{BITS_MAX, Gradient, rounder};
-use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, Value, checked_bits};
+use super::prelude::*;
 use crate::numeric::dispatch::{Kernel, vectorised};
 use crate::numeric::distance::{LARGE, SMALL, sum_lanes, sum_of_squares};
-use crate::numeric::float_scale::{exponent, finite, scale};
-use crate::release::exact::{Exact, Query};
-use crate::release::sensitivity::Sensitivity;
+use crate::numeric::float_scale::{exponent, scale};
+use crate::release::exact::Query;
 use crate::runtime::parallel_fold::{records_per_block, sum_records};
-use crate::runtime::points::Points;
 use crate::runtime::pool;
-use crate::runtime::pulse::{Interrupted, Pulse};
 use crate::runtime::weighting::WEIGHT_BITS;
 
 /// The number of coordinates that are processed together. Their differences from the center fit the first-level cache.

@@ -7,11 +7,7 @@
 //! Under replacement without weights, the number of records is public and needs no release. [`Points::n`] returns this
 //! number. A tape refuses to release this number with Gaussian noise, because its sensitivity is zero.
 
-use super::{Arguments, BadParameter, Bound, COUNT_BITS_MAX, Kind, Parameters, Statistic, checked_bits, on_lattice};
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
-use crate::runtime::points::Points;
-use crate::runtime::pulse::{Interrupted, Pulse};
+use super::prelude::*;
 
 /// The number of records, in units of 2^-bits.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,12 +22,8 @@ use nalgebra::{DMatrix, DMatrixView};
 use rayon::prelude::*;
 
 use self::bands::Band;
-use super::{Arguments, BadParameter, Bound, Kind, Parameters, Statistic, checked_radii};
-use crate::release::exact::Exact;
-use crate::release::sensitivity::Sensitivity;
-use crate::runtime::points::Points;
+use super::prelude::*;
 use crate::runtime::pool;
-use crate::runtime::pulse::{Interrupted, Pulse};
 
 /// The largest number of records, because counts have 32 bits. Counting for more records would take months.
 pub const RECORDS_MAX: usize = (1 << 32) - 1;
