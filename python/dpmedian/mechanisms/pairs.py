@@ -8,17 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from dpmedian._core import Tape
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.mechanisms.search import Found, GridSearch
 from dpmedian.parameters import PublicParameters
 from dpmedian.sources.protocol import Source
 from dpmedian.statistics import Exact
 
-__all__ = ["PairBisection", "PairCount", "PairSearch"]
+__all__ = ["PairBisection", "PairCount"]
 
 # A share of the pairs is rounded to a fraction with this many binary places, or with fewer on a coarser lattice.
 _SHARE_BITS, _COARSEST = 20, 8
@@ -57,36 +54,6 @@ class PairCount(Gaussian):
         target = (round(math.ldexp(share, places)), places)
         counts = self.of_records(stream=tape.hidden(), radii=radii, pairings=self.pairings, target=target)
         return source.answer(counts, passes=self.pairings)
-
-
-@dataclass(frozen=True)
-class PairSearch:
-    """A posterior search for the smallest power of two within which a share of the pairs lies.
-
-    Neighbors, sensitivity and cost: as stated by `count`. Failure: none. A search with too much noise may return a
-    wrong exponent.
-    """
-
-    low: int
-    high: int
-    share: float
-    """The share of the pairs that must be within the radius."""
-    amplitude: float
-    """The assumed difference between a count and the target. The true difference is usually larger."""
-    prior_width: float
-    """The width of the prior on the exponents. The prior is centered at 0."""
-    count: PairCount
-
-    def release(self, source: Source, tape: Tape, stop_below: float = 0.0) -> Found[int]:
-        """Return the exponent.
-
-        The search stops when less than `stop_below` of the posterior mass lies outside of the most likely exponent and
-        its two neighbors.
-        """
-        radii = np.ldexp(1.0, np.arange(self.low, self.high + 1)).tolist()
-        table = self.count.table(source, tape, radii, self.share)
-        search = GridSearch(self.low, self.high, self.amplitude, self.count)
-        return search.release(tape, lambda k: table.pick(k - self.low), 0.0, 0.0, self.prior_width, stop_below)
 
 
 @dataclass(frozen=True)

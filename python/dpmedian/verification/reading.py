@@ -44,14 +44,14 @@ _OUTCOMES = ("planned", "released", "failed")
 
 def _entry(name: str) -> Any:
     """Return a property whose value is an entry of a record."""
-    return property(lambda method: method.entries[name])
+    return property(lambda method: method.contents[name])
 
 
 @dataclass(frozen=True, eq=False)
 class Recorded(CalibratedMethod):
     """A calibrated method as a record describes it."""
 
-    entries: Mapping[str, Any]
+    contents: Mapping[str, Any]
 
     stages, cost, cap = _entry("stages"), _entry("cost"), _entry("cap")
     notes, guess, examples = _entry("notes"), _entry("guess"), _entry("examples")
@@ -62,7 +62,7 @@ class Recorded(CalibratedMethod):
         return 0.0
 
     def predict(self, core_radius: float | None = None) -> Prediction:
-        prediction: Prediction = self.entries["prediction"]
+        prediction: Prediction = self.contents["prediction"]
         return prediction
 
     def run(self, source: Source, tape: Tape) -> MethodResult:
@@ -205,7 +205,7 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
         raise ValueError(f"a record has at most {_MOST_STAGES} stages, got {len(record['stages'])}")
     if record.get("size") is not None:
         parameters = parameters.at_size(record["size"])
-    entries = {
+    contents = {
         "stages": tuple(_named(stage) for stage in record["stages"]),
         "cost": cost_of(record["cost"]),
         "prediction": Prediction(**record["prediction"]),
@@ -216,7 +216,7 @@ def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
         "examples": tuple(_example(**example) for example in record["examples"]),
         "region": record["region"],
     }
-    return RecordedPlan(parameters, _of("method", str, record), Recorded(entries), record["reason"] or "")
+    return RecordedPlan(parameters, _of("method", str, record), Recorded(contents), record["reason"] or "")
 
 
 _ADDED = {"scales", "lone_delta", "clusters", "trim", "axes", "threshold"}
