@@ -206,13 +206,9 @@ def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, l
     if sample < p.size:
         # In many dimensions one more pass over all records takes far less time than a Hessian.
         return 1 if p.d <= MANY_DIMENSIONS else c.last_gradients // 4
-    affordable = left * rho / gradient_price(p, c.most_noise, p.size)
-    return min(most, max(1, round(affordable)))
-
-
-def gradient_price(p: PublicParameters, noise: float, m: float) -> float:
-    """The cost of a gradient of m records whose noise has this length relative to m."""
-    return 2.0 * p.d / (noise * sensitivity_gain(p) * m) ** 2
+    # A part pays for a gradient with the largest useful noise.
+    least = 2.0 * p.d / (c.most_noise * sensitivity_gain(p) * p.size) ** 2
+    return min(most, max(1, round(left * rho / least)))
 
 
 class Queries:

@@ -200,7 +200,7 @@ class Run:
                 cost *= self.growth(cost)
             if last:
                 break
-            if (found := self.step(cost, carry=False)) is not None:
+            if (found := self.step(cost)) is not None:
                 return found
             if self.in_a_row:
                 continue
@@ -208,11 +208,16 @@ class Run:
                 self.place(self.core_around(belief.point))
                 if self.atom is not None and (point := self.exact_point(*self.atom)) is not None:
                     return point
-                # In many dimensions second moments take most of the time, so they are measured at a later point.
+                # In very many dimensions second moments take most of the time, so they wait for a better point.
                 self.measure_hessian(belief.point, isotropic=ask.sampled and ask.d > SAMPLED_DIMENSIONS)
             cost *= self.growth(cost)
         if not ask.sampled and (point := self.look_around()) is not None:
             return point
+        return self.last_steps(cost)
+
+    def last_steps(self, cost: float) -> MethodResult | Ball | None:
+        """Measure the Hessian again and query the last gradients; the gradient before them had this cost."""
+        ask, c, belief = self.ask, self.c, self.belief
         many = c.last_gradients // 2 if ask.sampled else c.last_gradients
         rounds = many if self.nonsmooth else ask.parts
         if len(belief.gradients) > self.measured_after:
@@ -221,7 +226,7 @@ class Run:
             self.directions = ask.gradient_and_directions(belief.point, region.cost, of_sample=True)[1]
         # The new Hessian moves the point. From the new point, the last gradient depends less on the Hessian.
         affordable = ask.sampled and c.growth * cost < ask.left * ask.rho
-        if affordable and (found := self.step(cost, carry=False)) is not None:
+        if affordable and (found := self.step(cost)) is not None:
             return found
         # A nonsmooth point needs many steps; after a sample each step reads all records.
         for left in range(rounds, 0, -1):
@@ -238,7 +243,7 @@ class Run:
             return c.growth
         return min(max(ask.useful(self.belief.model_variance() * ask.d) / cost, c.growth), c.generous)
 
-    def step(self, cost: float, carry: bool) -> MethodResult | Ball | None:
+    def step(self, cost: float, carry: bool = False) -> MethodResult | Ball | None:
         """Query a gradient at the believed median, or one core radius on the way to it, and choose the next action."""
         ask, c, belief = self.ask, self.c, self.belief
         step = belief.point - self.theta
@@ -277,9 +282,8 @@ class Run:
 
     def surprise(self) -> MethodResult | None:
         """Handle gradients that the model does not explain: a nonsmooth point, or a new core radius."""
-        there = np.mean([g.point for g in self.belief.gradients[-self.c.patience :]], axis=0)
-        found = self.look_around()
-        if found is None:
+        if (found := self.look_around()) is None:
+            there = np.mean([gradient.point for gradient in self.belief.gradients[-self.c.patience :]], axis=0)
             self.place(self.core_around(there))
             self.measure_hessian(there)
         return found

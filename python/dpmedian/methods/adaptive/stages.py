@@ -75,13 +75,11 @@ class Adaptive(CappedMethod):
         p, c = self.parameters, self.constants
         signal, most = sensitivity_gain(p) * p.size * math.sqrt(self.rho / p.d), p.failure_probability
         octaves = octaves_within(signal, p.d, most, c)
+        if octaves > (2.0 if p.radius is None else 1.0) * c.far_octaves:
+            return ()
         if p.radius is None:
-            if octaves > 2.0 * c.far_octaves:
-                return ()
             reach = math.floor(c.far_octaves * math.log10(2.0))
             return (f"data more than 10^{reach} core radii away from `center` fail more often than predicted",)
-        if octaves > c.far_octaves:
-            return ()
         return (
             f"fails with a probability of at most {most:g} if the core radius of the data, which holds 40 % of the "
             f"records, is at least {p.radius / 2.0**octaves:.3g} (the radius over {2.0**octaves:.3g}): a smaller "
