@@ -99,6 +99,8 @@ tables: $(VENV)/tools $(VENV)/release  ## Write the tables of the benchmarks aga
 	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 10000 > docs/tables/clusters.md; \
 	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 2000 --runs 3 > docs/tables/clusters-few.md; \
 	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 100000 --runs 2 --searches 1 > docs/tables/clusters-many.md; \
+	  $(BIN)/python benches/clusters.py $(CLUSTERERS) --sizes 10000 --dimensions 5,64 --clusters 5,20 --epsilons 0.5,2 \
+	    --runs 2 --searches 1 > docs/tables/clusters-wide.md; \
 	fi
 	$(BIN)/python benches/clusters.py --real --runs 12 --epsilons 0.5,1,2 > docs/tables/clusters-real.md
 	$(BIN)/python benches/axes.py --runs 30 > docs/tables/axes.md
