@@ -950,8 +950,8 @@ def test_table_fits_a_terminal(tmp_path: Path) -> None:
     assert "~" in lines[4]
     assert "pending" in lines[4]
     assert "interrupted" in lines[5]
-    assert len(lines) == 10
-    assert lines[7].startswith("share: an entry's fraction of the budget in rho")
+    assert len(lines) == 9
+    assert lines[7].startswith("share: of the budget in rho")
 
 
 def test_long_table_shows_the_latest() -> None:
