@@ -224,8 +224,8 @@ LIMITS = {
 class Runs:
     """Many releases of one data set. `core` is n times the median of the distances to the median, divided by F(median).
 
-    `limit` is the mean excess of one exact Newton step from a gradient with the whole budget; None at a nonsmooth
-    point.
+    `limit` is the mean excess of one exact Newton step from a gradient with the whole budget, or None if the median is
+    a nonsmooth point.
     """
 
     excess: Points
@@ -307,7 +307,7 @@ class Yardstick:
 
 
 def attempt(plan: dpmedian.Plan, source: ArraySource, seed: int) -> MethodResult | None:
-    """A release with the noise of this seed, or None if it failed."""
+    """Return a release with the noise of this seed, or None if it failed."""
     try:
         return plan.calibrated.run(source, Tape.draw(seed.to_bytes(32, "little"), plan.parameters.neighbours))
     except dpmedian.ReleaseFailed:

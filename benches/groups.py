@@ -40,8 +40,7 @@ def listed(groups: int, records: int) -> None:
 
 
 def contributions(sizes: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the group and the person of each row. Every person is in `most` groups, except for a few persons at the
-    end.
+    """Return the group and the person of each row. Every person is in `most` groups, except for the last few persons.
 
     Rows are sorted by their position within the group, so that `most` consecutive rows belong to different groups.
     """

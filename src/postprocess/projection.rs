@@ -169,7 +169,8 @@ mod tests {
     }
 
     proptest! {
-        /// The variational inequality: p is the projection of x iff <x - p, q - p> <= 0 for every q of the set.
+        /// Tests the variational inequality: p is the projection of x if and only if <x - p, q - p> <= 0 for every q of
+        /// the set.
         #[test]
         fn projections_satisfy_the_variational_inequality(
             x in prop::collection::vec(-5.0..5.0f64, 3),

@@ -11,8 +11,8 @@
 use super::exact::Query;
 use super::noise::{Noise, Request};
 
-/// The largest number of numbers in a trace (32 MB). Answers and parameters beyond this limit are left out, and are
-/// `None` in their entries.
+/// The largest number of numbers in a trace (32 MB). Answers and parameters beyond this limit are left out, so that
+/// they are `None` in their entries.
 pub const NUMBERS_MAX: usize = 1 << 22;
 
 /// The largest number of values in an answer of the trace. A longer answer, such as a model, is left out to save

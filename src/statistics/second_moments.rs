@@ -347,7 +347,8 @@ fn singles(block: Block<'_>, theta: &[f64], companion: &mut Companion<'_>, total
 #[repr(align(64))]
 struct Tile([[[f64; LANES]; TILE]; TILE]);
 
-/// Adds the products of two coordinates with two others over a group of records. Each lane sums different records.
+/// Adds the products of two coordinates with two other coordinates, over a group of records. Each lane sums different
+/// records.
 #[inline(always)]
 fn multiply_tile(these: &[Row<f64>], those: &[Row<f64>], sums: &mut Tile) {
     let (these, those): (&[_; TILE], &[_; TILE]) =
@@ -450,8 +451,8 @@ fn add_tiles<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole
 }
 
 /// For ROWS coordinates i of one panel and all coordinates j of a group: the sum of v_i v_j over the records. `part`
-/// selects the ROWS coordinates. No index can be out of range here: before a panic in the loop, the compiler would have
-/// to store the sums in every round, which takes most of the time.
+/// selects the ROWS coordinates. The types show the compiler that no index is out of range. If the loop could panic,
+/// the compiler would have to store the sums in every round, which would take most of the time.
 #[inline(always)]
 fn multiply<const FUSED: bool, const ROWS: usize, const PANELS: usize, T: Whole>(
     these: &[[Piece<T>; PANELS]],

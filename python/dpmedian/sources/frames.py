@@ -17,7 +17,7 @@ __all__ = ["NamedColumns", "as_table", "from_frame"]
 Numbers = NDArray[np.float64]
 Dtype = type[np.float64] | type[np.float32]
 
-# The number of rows that are reordered together. So few rows of a wide frame fit into the cache of the processor.
+# The number of rows that are reordered together. This many rows of a wide frame fit into the cache of the processor.
 _BLOCK = 512
 
 
@@ -260,7 +260,7 @@ def _of_pandas(pandas: Any, series: Any) -> Column:
     )
 
 
-# The kinds of columns by numpy's letters for types. pandas uses the same letters.
+# The kind of a column for each of numpy's letters for types. pandas uses the same letters.
 _KINDS = {**dict.fromkeys("iuf", "numbers"), **dict.fromkeys("bcUS", "odd"), "O": "objects"}
 
 

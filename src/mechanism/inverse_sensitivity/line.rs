@@ -145,7 +145,7 @@ impl Staircase for Line {
     }
 
     /// The cells with len_r = `len`: one interval on the left and one on the right. For `len` = 0 there is one interval
-    /// only, and the second one is empty.
+    /// only, and the second interval is empty.
     fn cells(&self, len: usize) -> [(i64, i64); 2] {
         let (r, extent) = (self.lattice.smoothing, self.lattice.extent());
         let (left, right) = (self.farthest(), self.sorted.len() / 2);

@@ -54,8 +54,8 @@ impl WeightedLine {
         line
     }
 
-    /// The step with score zero, then the steps to its left and then those to its right, each in the order of their
-    /// distance from the step with score zero.
+    /// The steps in this order: the step with score zero, the steps to its left, and the steps to its right. On each
+    /// side, steps near the step with score zero come first.
     fn made(&self, extent: i64) -> Vec<(i64, i64, u64)> {
         let (r, total, count) = (self.smoothing, self.before[self.places.len()], self.places.len());
         let left_of = |k: usize| if k == 0 { -extent } else { self.places[k - 1] - r };
