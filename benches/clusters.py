@@ -141,7 +141,7 @@ def ours(relation: str, trim: float) -> Cluster:
 
 
 def google(factor: float) -> Cluster:
-    """Google's clustering by locality-sensitive hashing, with the true radius times a factor."""
+    """Return Google's clustering by locality-sensitive hashing, with the true radius times a factor."""
     from clustering import clustering_algorithm, clustering_params  # type: ignore[import-not-found]
 
     def run(points: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
@@ -157,7 +157,7 @@ def google(factor: float) -> Cluster:
 
 
 def diffprivlib(factor: float) -> Cluster:
-    """IBM's private k-means, with the true bounds around their middle times a factor."""
+    """Return IBM's private k-means, whose bounds are the true bounds, widened around their middle by a factor."""
     import sklearn.tree._tree as tree
 
     for name in (

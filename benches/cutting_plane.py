@@ -75,7 +75,7 @@ class Walk:
 
 
 def removed_fraction(d: int, kind: str) -> float:
-    """The removed fraction that corresponds to the geometric mean, over the cuts, of the fraction that remains."""
+    """Return 1 minus the geometric mean, over the cuts, of the fraction that remains."""
     rng = np.random.default_rng(d)
     region, walk = VolumetricCenter(np.zeros(d), 1.0), Walk(d, rng)
     target = rng.normal(size=d)
@@ -97,7 +97,9 @@ def removed_fraction(d: int, kind: str) -> float:
 
 
 def time_per_cut(d: int) -> tuple[float, int]:
-    """Milliseconds per cut once the set has its full number of cuts, and the number of half-spaces that it keeps."""
+    """Return the milliseconds per cut after the set has reached its full number of cuts, and the number of half-spaces
+    that the set keeps.
+    """
     rng = np.random.default_rng(d)
     region = VolumetricCenter(np.zeros(d), 1.0)
     for _ in range(6 * d):

@@ -241,7 +241,7 @@ impl<'a> Points<'a> {
         self.weighting().is_some()
     }
 
-    /// The weights of the records, if they have any.
+    /// The weights of the records, or `None` if they have no weights.
     pub(crate) fn weighting(&self) -> Option<&Weighting> {
         self.admitted.weighting.as_ref()
     }

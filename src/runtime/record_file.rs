@@ -183,7 +183,7 @@ impl RecordFile {
     }
 }
 
-/// The first byte and the length of a record, if it lies within one stride of all columns.
+/// The first byte and the length of a record, or `None` if the record does not lie within one stride of all columns.
 fn rows(columns: &[Column]) -> Option<(u64, u64)> {
     let stride = columns.first()?.stride;
     let start = columns.iter().map(|column| column.offset).min()?;

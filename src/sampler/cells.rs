@@ -56,7 +56,7 @@ pub(super) fn sample<R: Rng + ?Sized>(rng: &mut R) -> u64 {
     }
 }
 
-/// The cell for an integer below R.
+/// The cell for an integer below R, or `None` if the draw must start again.
 #[cold]
 fn rest<R: Rng + ?Sized>(index: u64, rng: &mut R) -> Option<u64> {
     let cell = if index == BEYOND + 1 { BEYOND } else { index };

@@ -124,8 +124,8 @@ mod tests {
     use super::*;
     use crate::sampler::tests::{DRAWS, assert_coin, assert_fits, generator};
 
-    /// Compares every candidate of some cells, accepted or not, with its probability `mass(y)`; the others must be
-    /// rejected.
+    /// Compares the frequency of every value of some cells with its probability `mass(y)`. In all other draws, the
+    /// candidate must be rejected.
     fn assert_masses(
         cells: std::ops::Range<u64>,
         sigma: u64,

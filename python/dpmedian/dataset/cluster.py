@@ -39,7 +39,7 @@ class Cluster:
     def of(cls, points: Any, reading: Reading) -> Cluster:
         """Check the options against the names of the columns. No row is computed yet."""
         empty = _without_rows(points)
-        # Columns that are not part of the collection lose their rows here, too.
+        # `empty` has no rows, so columns that are not part of the collection must be empty, too.
         named = replace(reading, unit=_named(reading.unit), sample_weight=_named(reading.sample_weight))
         return cls(points, reading, Memory.of(empty, named))
 
@@ -113,7 +113,9 @@ class Cluster:
 
 
 def _named(side: Any) -> Any:
-    """Return the name of a column, or None for a column that is not part of the collection."""
+    """Return `side` if it is None or the name of a column. For a column that is not part of the collection, return an
+    empty column.
+    """
     return side if side is None or isinstance(side, str) else []
 
 

@@ -65,7 +65,9 @@ def _verified(record: Mapping[str, Any], verify_one: Callable[[Mapping[str, Any]
         traces = traces_of_groups(record, len(record["groups"]))
         if traces is not None and sound:
             most_spent = max((trace.rho for trace in traces), default=0.0)
-            question = f"traces: a group spent rho = {most_spent:.6g} at most, {sum(map(len, traces))} queries in all"
+            question = (
+                f"traces: every group spent at most rho = {most_spent:.6g}, with {sum(map(len, traces))} queries in all"
+            )
             checks.append(Check(question, tuple(_traces(record, traces))))
     name = f" {record['name']!r}" if record.get("name") else ""
     many = "the groups that are shown" if record["keys"] is None else f"{len(record['keys'])} groups"
