@@ -86,6 +86,16 @@ where
     if (1..=FEW).contains(&d) { portable(Few(kernel)) } else { portable(Many(kernel)) }
 }
 
+/// [`by_dimension`] without registers of 512 bits.
+#[cfg(test)]
+pub(crate) fn narrow_by_dimension<K, Output>(d: usize, kernel: K) -> Output
+where
+    Few<K>: Kernel<Output = Output>,
+    Many<K>: Kernel<Output = Output>,
+{
+    if (1..=FEW).contains(&d) { vectorised_narrow(Few(kernel)) } else { vectorised_narrow(Many(kernel)) }
+}
+
 /// Sums of squares between this number and [`LARGE`] are not affected by over- or underflow.
 pub(crate) const SMALL: f64 = f64::from_bits((1023 - 960) << 52);
 pub(crate) const LARGE: f64 = f64::from_bits((1023 + 960) << 52);
@@ -274,6 +284,7 @@ mod tests {
             let alone: Vec<f64> = block.records().map(|record| distance(&theta, record)).collect();
             assert_eq!(distances(block, &theta), alone, "{d}");
             assert_eq!(portable_by_dimension(d, Distances(block.into(), &theta)), alone, "{d}");
+            assert_eq!(narrow_by_dimension(d, Distances(block.into(), &theta)), alone, "{d}");
             let singles = points.map(|x| x as f32);
             let widened = singles.map(f64::from);
             let finite = |x: &f64| x.is_finite();

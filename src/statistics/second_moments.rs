@@ -606,7 +606,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::numeric::distance::portable_by_dimension;
+    use crate::numeric::distance::{narrow_by_dimension, portable_by_dimension};
     use crate::statistics::gradient::Gradient;
     use crate::statistics::tests::values;
 
@@ -616,10 +616,20 @@ pub(crate) mod tests {
 
     /// The totals of one block: upper triangle, and curvature.
     fn block_total(points: &DMatrix<f64>, theta: &[f64], radius: Option<f64>) -> (Vec<i64>, i64) {
+        block_total_by(|d, kernel| portable_by_dimension(d, kernel), points, theta, radius)
+    }
+
+    /// The totals of one block, from a kernel that is compiled for another instruction set.
+    fn block_total_by(
+        run: impl for<'a> Fn(usize, BlockMoments<'a>) -> i64,
+        points: &DMatrix<f64>,
+        theta: &[f64],
+        radius: Option<f64>,
+    ) -> (Vec<i64>, i64) {
         let (mut total, mut gradient) = (vec![0; entries(theta.len())], vec![0; theta.len()]);
         let companion = radius.map_or(Companion::Gradient(&mut gradient), |radius| Companion::Curvature { radius });
         let kernel = BlockMoments { block: of(points).into(), theta, companion, total: &mut total };
-        let curvature = portable_by_dimension(theta.len(), kernel);
+        let curvature = run(theta.len(), kernel);
         (total, curvature)
     }
 
@@ -701,6 +711,7 @@ pub(crate) mod tests {
             let pairs = (0..d).flat_map(|i| (i..d).map(move |j| (i, j)));
             let plain: Vec<i64> = pairs.map(|(i, j)| (0..n).map(|r| coordinate(i, r) * coordinate(j, r)).sum()).collect();
             prop_assert_eq!(&block_total(&points, &theta, radius).0, &plain);
+            prop_assert_eq!(&block_total_by(|d, kernel| narrow_by_dimension(d, kernel), &points, &theta, radius).0, &plain);
             let (mut total, mut sum) = (vec![0; entries(d)], vec![0; d]);
             let companion = radius.map_or(Companion::Gradient(&mut sum), |radius| Companion::Curvature { radius });
             add_block(AnyBlock::Doubles(of(&points)), &theta, companion, &mut total);
@@ -730,6 +741,7 @@ pub(crate) mod tests {
                 expected.1 += curvature;
             }
             prop_assert_eq!(&block_total(&points, &theta, radius), &expected);
+            prop_assert_eq!(&block_total_by(|d, kernel| narrow_by_dimension(d, kernel), &points, &theta, radius), &expected);
             let mut total = vec![0; entries(d)];
             let mut sum = vec![0; d];
             let companion = radius.map_or(Companion::Gradient(&mut sum), |radius| Companion::Curvature { radius });
