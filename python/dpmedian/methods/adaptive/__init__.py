@@ -8,7 +8,7 @@ adaptive.md.
 | `queries.py` | the noisy queries and their costs |
 | `run.py` | the stages of one run: center, core radius, collapse, descent, end |
 | `with_axes.py` | one more release, for the axes of the data |
-| `belief.py` | where the median is likely to be, from all gradients so far |
+| `belief.py` | an estimate of the median from all gradients so far |
 | `evidence.py` | a test, for few records, whether the data surround the point |
 | `notes.py` | the notes of a result |
 """
@@ -33,15 +33,15 @@ sized = True
 
 def check(parameters: PublicParameters) -> None:
     if parameters.budget.pure:
-        pure = "; method 'inverse_sensitivity' does, for d <= 3" if parameters.clusters is None else ""
+        pure = "; method 'inverse_sensitivity' gives it, for d <= 3" if parameters.clusters is None else ""
         raise ValueError(
             "Gaussian noise gives no pure differential privacy: pass delta too, for example delta=1e-6, "
             f"or pass rho{pure}"
         )
     if parameters.axes > 0.0 and not parameters.inference:
-        raise ValueError("axes= needs inference=True: the directions are released with what a confidence region needs")
+        raise ValueError("axes= needs inference=True, because axes and confidence regions use the same releases")
     if parameters.axes > 0.0 and parameters.d == 1:
-        raise ValueError("axes= needs two or more dimensions: in one dimension there is only one axis")
+        raise ValueError("axes= needs two or more dimensions, because in one dimension there is only one axis")
 
 
 def calibrate(parameters: PublicParameters, rho: float) -> CalibratedMethod:

@@ -37,9 +37,10 @@ _IN_SPAN = math.sqrt(sys.float_info.epsilon)
 
 @dataclass(frozen=True, eq=False)
 class HessianModel:
-    """The Hessian in units of n/core radius: its eigenvalues and its eigenvectors (None: the axes of the coordinates).
+    """The Hessian in units of n/core radius: its eigenvalues and eigenvectors.
 
-    If there are fewer eigenvectors than eigenvalues, they belong to the first eigenvalues, and the others are equal.
+    Without eigenvectors (None), the axes of the coordinates are the eigenvectors. If there are fewer eigenvectors than
+    eigenvalues, they belong to the first eigenvalues, and the other eigenvalues are equal.
     """
 
     values: Vector
@@ -47,7 +48,7 @@ class HessianModel:
     found: Vector
     """The eigenvalues as released. `values` are slightly larger, so that steps are slightly shorter."""
     deviation: float
-    """Standard deviation of each eigenvalue."""
+    """The standard deviation of the noise of each eigenvalue."""
     noise: float
     """The part of the variance of each coordinate of E x, for |x| = 1, that the noise of the release causes."""
     smoothing: float
@@ -56,7 +57,7 @@ class HessianModel:
 
     @classmethod
     def guess(cls, d: int) -> HessianModel:
-        """Isotropic guess; its relative error is taken to be 100 %."""
+        """An isotropic guess, whose relative error is taken to be 100 %."""
         values = np.full(d, cloud_curvature(d))
         return cls(values, None, values, float(values[0]), float(values[0]) ** 2 / d, 0.0, None)
 
@@ -74,7 +75,7 @@ class _Span:
     """The coordinates of the regression, for points in core radii relative to an origin, and gradients divided by n.
 
     In few dimensions the basis consists of all eigenvectors. In many dimensions it is an orthonormal basis of the span
-    of the known eigenvectors and of all points and gradients so far; the estimate never leaves this span.
+    of the known eigenvectors and of all points and gradients so far. The estimate never leaves this span.
     """
 
     def __init__(self, hessian: HessianModel, origin: Vector, core_radius: float, n: int) -> None:
@@ -120,7 +121,7 @@ class _Span:
         return np.asarray(self._core_radius * (step @ self._basis[: self._size]))
 
     def _coordinates(self, x: Vector) -> Vector:
-        """The coordinates of x; the span grows if x does not lie in it."""
+        """The coordinates of x. The span grows if x does not lie in the span."""
         basis = self._basis[: self._size]
         found = basis @ x
         if self._size == len(x):
@@ -159,7 +160,7 @@ class Belief:
         self.core_radius, self.hessian, self._span = core_radius, hessian, None
 
     def use(self, hessian: HessianModel) -> None:
-        """Use a new Hessian: the regression is repeated with it."""
+        """Use a new Hessian, and repeat the regression."""
         self.hessian, self._span = hessian, None
         self._update()
 
@@ -225,15 +226,16 @@ class Belief:
         plain = -mean / values
         step = plain - left @ np.linalg.lstsq(np.eye(len(away)) + away @ left, away @ plain, rcond=None)[0]
         if not step @ mean < 0.0:
-            # F is convex, so this E cannot be: gradients jump across a nonsmooth point.
+            # This E is impossible, because F is convex. Gradients probably jump across a nonsmooth point.
             step = plain
-        # A second round would linearize at a place of which a single gradient may tell, and go back.
+        # The regression is not repeated at the new point. There a single gradient may have all the weight, and the step
+        # would go back.
         step /= max(float(np.linalg.norm(step)), 1.0)
         self.point = self.inside(self.point + span.back(step))
         self.precision = float(weights.sum()) / unit / self.n**2
 
     def mean(self, count: int) -> tuple[Vector, float, float]:
-        """The mean of the last gradients, the variance of its coordinates, and its squared norm minus the noise."""
+        """The mean of the last gradients, the variance of its coordinates, and its squared norm minus that of noise."""
         late = self.gradients[-count:]
         weights = np.array([1.0 / gradient.variance for gradient in late])
         mean = np.asarray(weights @ np.array([gradient.gradient for gradient in late]) / weights.sum())
@@ -241,6 +243,6 @@ class Belief:
         return mean, variance, float(mean @ mean) - self.d * variance
 
     def squares(self, count: int) -> float:
-        """The mean squared norm of the last gradients relative to n^2, minus the noise."""
+        """The mean squared norm of the last gradients, minus the expected one of the noise, divided by n^2."""
         late = self.gradients[-count:]
         return float(np.mean([g.gradient @ g.gradient - self.d * g.variance for g in late])) / self.n**2

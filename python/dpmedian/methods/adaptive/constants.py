@@ -26,29 +26,29 @@ class Constants:
     gets only what it needs.
     """
 
-    # What a query costs.
-    needs: float = _constant(170.0, "a vector then has noise of 0.11 m, a count 0.05 m, and a count of a search 0.3 m")
-    generous: float = _constant(8.0, "times what a query needs, or what the last gradient cost: more tells nothing new")
+    # The cost of a query.
+    needs: float = _constant(170.0, "which gives noise of 0.11 m to a vector, 0.05 m to a count, and 0.3 m in a search")
+    generous: float = _constant(8.0, "the largest cost relative to the needs of a query or to the last gradient")
     single_share: float = _constant(0.005, "of rho for a search, a Hessian, or the first gradient of all records")
     center_share: float = _constant(0.02, "of rho for the center search: data far from the center need more queries")
     query_most: float = _constant(0.01, "of rho, the largest cost of a query that is neither a gradient nor a search")
-    search_most: float = _constant(0.06, "of rho at most for a search, the first gradient, and that of `exact_point`")
+    search_most: float = _constant(0.06, "of rho, the largest cost of a search, the first gradient, or `exact_point`")
     half_budget: float = _constant(0.5, "of rho, the largest cost of the center search, and of one collapse")
     reserve: float = _constant(0.3, "of rho must be left for a restart or a collapse; with less, the run ends")
 
     # How often queries are made, and what searches expect.
-    uses: int = _constant(256, "of a kind of query at most: no run needs as many, and it limits discretization")
+    uses: int = _constant(256, "queries of a kind at most: no run needs more, and the discretization is bounded")
     center_queries: int = _constant(80, "noisy ranks of the center search: data far away need more than sixty")
     search_queries: int = _constant(32, "noisy counts of a search for a radius: ten suffice if the data are near")
     likely_octaves: float = _constant(8.0, "octaves of the prior for the core radius and the distance from the center")
     elsewhere: float = _constant(0.01, "posterior mass outside of its result at which a search for a radius stops")
-    many_dimensions: int = _constant(128, "with more, second moments take most of the time: at most one is released")
+    many_dimensions: int = _constant(128, "above which second moments take most of the time: one is released at most")
 
     # Shares of the records, and the sample.
     core: float = _constant(0.4, "the share within the core radius: almost half of the records may be outliers")
     half: float = _constant(0.42, "the share that a collapse follows: an atom with more than half is the median")
     majority: float = _constant(0.55, "a ball with this share holds the median or is near it")
-    sample_records: int = _constant(20_000, "of the sample, which finds the data; up to twice as many are used whole")
+    sample_records: int = _constant(20_000, "in the sample that finds the data; up to twice as many need no sample")
     sample_signal: float = _constant(250.0, "m sqrt(rho/d) of the sample at least: then its queries are cheap")
 
     # Collapse.
@@ -64,7 +64,7 @@ class Constants:
     bend: float = _constant(0.5, "model error of a gradient: 0.5 n (distance / core radius)^2")
     bias: float = _constant(0.5, "the relative error of the Hessian for each core radius of smoothing or distance")
     most_smoothing: float = _constant(0.6, "core radii; with more smoothing the Hessian would include distant records")
-    clump: float = _constant(0.2, "of the curvature within the smoothing radius: a smooth cloud has less there")
+    clump: float = _constant(0.2, "of the curvature from records within the smoothing radius: a smooth cloud has less")
     far: float = _constant(0.35, "squared gradient norm over n^2 of a point that lies away from all records")
     pull: float = _constant(0.03, "mean gradient over n, beyond its noise, that no median has")
     near: int = _constant(8, "quarter octaves by which a ball shrinks when the run checks whether records stay in it")
@@ -77,7 +77,7 @@ class Constants:
     place_steepness: float = _constant(12.0, "how much faster counts grow around an atom than around a cloud")
 
     # Predictions, see prediction.py.
-    few_dimensions: float = _constant(30.0, "over d n sqrt(rho/d) is added to the excess: few dimensions average less")
+    few_dimensions: float = _constant(30.0, "divided by d n sqrt(rho/d), added to the excess in few dimensions")
     small_signal: float = _constant(17.0, "n sqrt(rho/d) at which the excess is twice its limit, in many dimensions")
     far_signal: float = _constant(2.6, "n sqrt(rho/d) per root of an octave at which half of the searches fail")
     far_octaves: float = _constant(13.0, "octaves of a search that count without a radius: data are rarely farther")

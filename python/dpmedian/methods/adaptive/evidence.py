@@ -37,8 +37,8 @@ def log_odds_of_a_cloud(
 ) -> float:
     """The log odds of a cloud around the point against data far away, each with its most likely parameters.
 
-    `quarter` is the quarter octave of the core radius that was found, which is the unit of lengths; n is the unit of
-    gradients and counts.
+    `quarter` is the quarter octave of the core radius that was found. Lengths are in units of this core radius, and
+    gradients and counts in units of n.
     """
     answers = _Answers(measured, counted, point, quarter, n, c.core)
     centers = answers.centers((1.0, c.place), c.rounds)
@@ -95,13 +95,17 @@ class _Answers:
             self.points, self.gradients, self.thetas = self.points @ basis, self.gradients @ basis, self.thetas @ basis
 
     def lengths(self, offsets: Matrix, wide: float) -> Matrix:
-        """The divisors of the offsets of gradients from the center: their lengths, or near it the inverse curvature."""
+        """The divisors that turn the offsets of gradients from the center into the gradients of a cloud.
+
+        Far from the center a divisor is the length of the offset. At the center it is the inverse curvature.
+        """
         return np.asarray(np.sqrt((offsets**2).sum(axis=-1) + (wide / self.curvature) ** 2))
 
     def centers(self, widths: Sequence[float], rounds: int) -> Matrix:
         """Possible centers of clouds with these core radii, from all steps of a fit to the gradients.
 
-        With the divisors of the step before, a gradient is linear in the center, which then is a weighted mean.
+        Each step keeps the divisors of the step before. A gradient is then linear in the center, so the best center is
+        a weighted mean.
         """
         directions = self.gradients / np.maximum(np.linalg.norm(self.gradients, axis=1, keepdims=True), 1.0 / _BEYOND)
         starts = np.vstack([np.zeros_like(self.points[:1]), self.points - directions])
@@ -117,7 +121,7 @@ class _Answers:
         return np.vstack(found)
 
     def misfits(self, centers: Matrix, wide: float, steep: float) -> Vector:
-        """Half of the squared residuals over the variance of the noise, for each center of a cloud of this width."""
+        """For each center of a cloud of this width, half of the sum of squared residuals, divided by the variances."""
         offsets = self.points - centers[:, None]
         residuals = self.gradients - offsets / self.lengths(offsets, wide)[..., None]
         squares = ((self.thetas - centers[:, None]) ** 2).sum(axis=-1)[:, self.of] + wide**2

@@ -53,10 +53,10 @@ def predict(p: PublicParameters, rho: float, c: Constants, core_radius: float) -
     octaves = c.far_octaves
     if p.radius is not None:
         octaves = max(math.log2(p.radius) - math.log2(core_radius), 0.0)
-    # In one dimension there may be a gap between two halves of the data, which only surprising gradients show.
+    # In one dimension the data may have a gap in the middle. A run notices this only by surprising gradients.
     steps = last_gradients(p, rho, c, p.size)
     slack = 3.0 * c.surprising * math.sqrt(steps) if d == 1 else 2.0 * d / (d - 1.0)
-    # The larger one of two clusters is found only if gradients are precise, the more so the farther apart they are.
+    # The larger of two clusters is found only if gradients are precise enough for the distance between the clusters.
     border = c.few * max(octaves, 1.0) / c.far_octaves
     return Prediction(
         excess=excess,

@@ -60,7 +60,7 @@ class HessianPlan(NamedTuple):
 
 
 def price(c: Constants, rho: float, m: float, needs: float, least: float, most: float) -> float:
-    """The cost of a query that needs `needs`/m^2: at least `least` of rho, and at most `most` of rho."""
+    """The cost of a query that needs `needs`/m^2. The cost is at least `least` of rho, and at most `most` of rho."""
     needed = needs / m**2
     return min(max(needed, min(least * rho, c.generous * needed)), most * rho)
 
@@ -86,8 +86,8 @@ def hessian_plan(p: PublicParameters, c: Constants, rho: float, m: float, isotro
 class Region:
     """The queries for a confidence region: directions with this weight, or 0 if noise would hide them.
 
-    `every` one of the last gradients has directions, or only one of them, or, if `cost` is positive, a release about
-    the sample. The region is an ellipsoid or a ball.
+    If `cost` is positive, the directions are released once, about the sample, at this cost. Otherwise they are released
+    with `every` one of the last gradients, or with only one of these. If `ellipsoid` is False, the region is a ball.
     """
 
     weight: float
@@ -155,7 +155,7 @@ class Offers:
         # In very many dimensions a sample saves more time.
         m = p.size if p.size <= (2.0 if p.d <= SAMPLED_DIMENSIONS else 1.5) * m else m
         region = Region.of(p, rho, c, last_gradients(p, rho, c, m), m) if p.inference else None
-        # A run restarts at most `patience` times, and measures a Hessian at the start, at the end, after surprises.
+        # A run restarts at most `patience` times, and measures a Hessian at the start, at the end and after surprises.
         hessians = (c.patience + 1) * (c.patience + 2)
         uses, most, queries, percent = c.uses, c.query_most, c.search_queries, 100.0 * c.elsewhere
 
@@ -187,7 +187,7 @@ class Offers:
 
     @property
     def _kinds(self) -> tuple[Offer[Gaussian], ...]:
-        """All kinds except the center search. Each use reads the records once: one pass counts for all radii."""
+        """All kinds except the center search. Each use reads the records once, also a search for a radius."""
         kinds = (self.search, self.count, self.shift, self.curvature, self.hessian, self.gradient, self.directions)
         return tuple(kind for kind in kinds if kind is not None)
 
@@ -201,7 +201,7 @@ class Offers:
 
 
 def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, left: float = 1.0) -> int:
-    """The number of equal parts of the rest of rho for the last gradients. It is small if there is a sample."""
+    """The number of last gradients, among which the rest of rho is divided equally. With a sample there are few."""
     most = c.last_gradients if p.d <= MANY_DIMENSIONS else c.last_gradients // 2
     if sample < p.size:
         # In many dimensions one more pass over all records takes far less time than a Hessian.
@@ -212,7 +212,7 @@ def last_gradients(p: PublicParameters, rho: float, c: Constants, sample: int, l
 
 
 class Queries:
-    """The queries of one run. They use the m records of the sample, and after `use_all` all n records."""
+    """The queries of one run, about the m records of the sample, and after `use_all` about all n records."""
 
     def __init__(self, offers: Offers, allowance: Allowance, constants: Constants, source: Source, tape: Tape) -> None:
         self.offers, self.c, self.p, self.rho = offers, constants, offers.parameters, allowance.rho
@@ -254,7 +254,7 @@ class Queries:
         return price(self.c, self.rho, self.gain * self.m * part, needs, least, most)
 
     def inside(self, theta: Vector) -> Vector:
-        """The nearest point of the public ball. Without a ball, the point itself, made finite."""
+        """The nearest point of the public ball. Without a ball, the point itself with finite coordinates."""
         return onto_ball(theta, self.p.origin, self.p.radius)
 
     def useful(self, square: float) -> float:
@@ -292,7 +292,7 @@ class Queries:
     def search(self, theta: Vector, share: float, around: int, window: bool = False) -> int:
         """The quarter octave of the radius around theta that holds a share of the records. The prior is near `around`.
 
-        With `window` the search covers only radii up to slightly more than `around`, is finer and costs half.
+        With `window` the search covers only radii near `around`. It is finer and costs half.
         """
         c, m, last = self.c, self.m, _LAST_HALF
         if self.p.radius is not None:
@@ -302,7 +302,8 @@ class Queries:
         low, high, stride, origin, likely = _FIRST_HALF, last, 2, 0, 0.5 * around
         if window:
             low, high, stride, origin, likely, cost = -4 * c.near, c.near, 1, around, 0.0, 0.5 * cost
-        # Counts differ from their target by half of it, or more; between clusters by less, so that noise must be small.
+        # It is assumed that counts differ from the target by at least half of it. Between two clusters the difference
+        # may be smaller.
         amplitude = 0.5 * share * m
         found = self.spender.search(
             self.offers.search,

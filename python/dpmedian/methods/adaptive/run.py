@@ -41,7 +41,7 @@ class Run:
         self.attempts = ask.c.patience
         self.nonsmooth = False
         self.clumped = False
-        """Whether records within the smoothing radius once made up much of the curvature: many are very close."""
+        """Whether a Hessian or a search has shown that many records are very close together."""
         self.atom: tuple[Ball, float] | None = None
         """A ball that a search took for the core, and the number of its records."""
         self.measured: Moments | None = None
@@ -105,7 +105,7 @@ class Run:
             self.clumped |= within > c.clump * curvature + smooth + deviation
         else:
             curvature, noise = ask.curvature(theta, radius, plan.cost)
-            # The spread of the eigenvalues, which the mean over all directions does not show.
+            # The differences of the eigenvalues, which the mean over all directions does not show.
             anisotropy = c.bias * float(self.belief.hessian.values.mean()) if d > 1 else 0.0
             variance = (anisotropy**2 + (noise / unit) ** 2) / d
         # The variance of the gradients is set at the end.
@@ -118,8 +118,8 @@ class Run:
             eigenvalues = without_noise if d <= MANY_DIMENSIONS else spikes
             directed, vectors, _ = eigenvalues(moments.matrix, moments.noise)
             found = np.maximum(curvature - directed, deviation)
-        # The noise is added to the eigenvalues: with too small an eigenvalue a step overshoots, while too large an
-        # eigenvalue only slows the descent.
+        # The noise is added to the eigenvalues, because a step overshoots if an eigenvalue is too small, and is only
+        # shorter if the eigenvalue is too large.
         values = np.hypot(found, deviation) / unit
         self.measured_after = len(self.belief.gradients)
         self.belief.use(HessianModel(values, vectors, found / unit, deviation / unit, variance, plan.smoothing, theta))
@@ -173,7 +173,7 @@ class Run:
         return ask.count(ball.center, ball.quarter + c.shrink, c.query_most * ask.rho)[0] > 0.5 * ask.m
 
     def exactly(self, ball: Ball) -> MethodResult:
-        """Return the point as the median: many records lie exactly here. The rest of the budget is not spent."""
+        """Return the point as the median, because many records lie exactly there. The rest of the budget is kept."""
         ask, quarter = self.ask, max(ball.quarter, self.floor(ball.center))
         error = radius_of(quarter + self.c.shrink)
         point = np.where(np.abs(ball.center) <= error, 0.0, ball.center)
@@ -228,7 +228,7 @@ class Run:
         affordable = ask.sampled and c.growth * cost < ask.left * ask.rho
         if affordable and (found := self.step(cost)) is not None:
             return found
-        # A nonsmooth point needs many steps; after a sample each step reads all records.
+        # A nonsmooth point needs many steps. After a sample, every step reads all records.
         for left in range(rounds, 0, -1):
             if left == rounds // 2 and belief.hessian_is_far and not ask.sampled:
                 self.measure_hessian(belief.point)
@@ -252,7 +252,7 @@ class Run:
         belief.learn(self.gradient(self.theta, cost, carry))
         if belief.squares(1) > c.far and self.may_restart:
             if self.attempts < c.patience:
-                # The core may be a minority of equal records, which no step of its radius leaves.
+                # The core may be a minority of equal records. A step as long as its radius would not leave them.
                 ball = majority(ask, self.theta, belief.gradients[-1].gradient, self.quarter)
                 if ball.quarter >= self.quarter + c.near:
                     return ball
@@ -289,7 +289,7 @@ class Run:
         return found
 
     def look_around(self) -> MethodResult | None:
-        """Check whether records stay in a shrinking ball: a nonsmooth point. Return a result if it is exact."""
+        """Check whether many records lie very near, at a nonsmooth point. Return a result if the point is exact."""
         ask, c, theta = self.ask, self.c, self.belief.point
         # In many dimensions few records are so near to any point, so the check gets less budget.
         cost = min(1.0, c.generous / ask.d) * c.query_most * ask.rho
@@ -305,7 +305,7 @@ class Run:
         return self.exact_point(Ball(theta, self.quarter - c.near), near) if self.nonsmooth else None
 
     def exact_point(self, ball: Ball, held: float) -> MethodResult | None:
-        """Handle an atom of `held` records. It is the median if the gradient of the other records is not as long."""
+        """Handle an atom of `held` records. It is the median if the gradient of the other records is below `held`."""
         ask, c = self.ask, self.c
         ball = self.collapse(ball, c.majority * held / ask.m)
         if ball.quarter > max(self.floor(ball.center), self.quarter - c.near - c.depth):
@@ -322,9 +322,9 @@ class Run:
     # End.
 
     def log_odds(self) -> float:
-        """The log odds that the data surround the point; infinite with many records, for which gradients suffice.
+        """The log odds that the data surround the point, or infinity with many records, because gradients suffice then.
 
-        If the number of records is private, they are the smallest log odds over all numbers within the noise.
+        If the number of records is private, the result is the smallest log odds over all numbers within the noise.
         """
         ask, belief = self.ask, self.belief
         if not ask.few:
@@ -343,14 +343,14 @@ class Run:
         # If steps jump back and forth over a cluster, the mean of the gradients is short, but each gradient is long.
         squares, odds = belief.squares(half), self.log_odds()
         if squares > c.far and odds < (0.0 if ask.few else math.inf):
-            raise NotFound(f"the squared gradient is still {squares:.2f} n^2")
+            raise NotFound(f"the squared gradient is still {squares:.2f} n^2, so the records are far from the point")
         # After a sample, the first gradient of all records contains the sampling error of the sample.
         expected = ask.d * variance + (ask.n**2 / ask.offers.sample if ask.sampled else 0.0)
-        # A mean gradient that is longer than its noise and longer than at any median.
+        # Neither noise nor a median explains so long a mean gradient.
         pulled = square > max((c.pull * ask.n) ** 2, (2.0 * c.surprising) ** 2 * expected)
         if pulled and not self.nonsmooth:
             near = MethodResult(belief.point, belief.core_radius)
-            raise NotFound(f"the mean gradient is still {math.sqrt(square) / ask.n:.2f} n", near)
+            raise NotFound(f"the mean gradient is still {math.sqrt(square) / ask.n:.2f} n, so this is no median", near)
         notes: tuple[str, ...] = ()
         if odds < c.odds_doubted or (ask.few and squares > c.far):
             notes = (DOUBTED,)

@@ -82,8 +82,8 @@ class Adaptive(CappedMethod):
             return (f"data more than 10^{reach} core radii away from `center` fail more often than predicted",)
         return (
             f"fails with a probability of at most {most:g} if the core radius of the data, which holds 40 % of the "
-            f"records, is at least {p.radius / 2.0**octaves:.3g} (the radius over {2.0**octaves:.3g}): a smaller "
-            "radius, or resolution= at a tenth of the core radius, tells the plan more",
+            f"records, is at least {p.radius / 2.0**octaves:.3g} (the radius divided by {2.0**octaves:.3g}); a smaller "
+            "radius, or a resolution= of a tenth of the core radius, would make the plan more precise",
         )
 
     @property
@@ -109,11 +109,12 @@ class Adaptive(CappedMethod):
             message = f"no median found: {lost}"
         except Exhausted as spent:
             message = f"no median found before the budget was used up ({spent})"
+        message = f"{message}; use more records or a larger budget"
         raise ReleaseFailed(message, self.cost, ran=queries.spender.cost)
 
 
 def cap(parameters: PublicParameters, rho: float) -> PrivacyCost:
-    """The cost, which is the same for every number of records, because the kinds and numbers of queries are."""
+    """The cost for every number of records. The kinds of queries and their largest numbers do not depend on it."""
     return calibrate(parameters.at_size(PRIVATE_RECORDS_MAX), rho).cost
 
 

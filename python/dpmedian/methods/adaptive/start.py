@@ -18,7 +18,7 @@ Vector = NDArray[np.float64]
 
 
 class NotFound(Exception):
-    """No median was found; the message says why. `near` is a point among the records, if one is known."""
+    """No median was found, for the reason in the message. `near` is a point among the records, if one is known."""
 
     def __init__(self, message: str, near: MethodResult | None = None) -> None:
         super().__init__(message)
@@ -49,8 +49,8 @@ def _approach(ask: Queries) -> Ball:
     """Begin at the public center, and take steps along gradients if the center does not lie among the records.
 
     Far away from the data, the core radius is about the distance to the data, and the gradient points away from them.
-    Steps need gradients with little noise. If the budget is too small for them, ranks find the data, and the core
-    radius gives the octave of their distance.
+    Steps need gradients with little noise. If the budget is too small for such gradients, ranks find the data, and the
+    core radius gives the octave of their distance.
     """
     c = ask.c
     theta, quarter, nearer = ask.p.origin, 4 * math.frexp(ask.p.radius or 1.0)[1], math.inf
@@ -74,6 +74,8 @@ def _approach(ask: Queries) -> Ball:
 
 
 def majority(ask: Queries, there: Vector, gradient: Vector, around: int) -> Ball:
-    """A ball where the gradient leads, as large as the ball around the point that holds a majority of the records."""
+    """The ball around the point that holds a majority of the records, moved to the place to which the gradient
+    leads.
+    """
     quarter = ask.search(there, ask.c.majority, around)
     return Ball(ask.inside(there - radius_of(quarter) / float(np.linalg.norm(gradient)) * gradient), quarter)

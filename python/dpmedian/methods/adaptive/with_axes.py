@@ -47,7 +47,7 @@ class WithAxes(CappedMethod):
     own: Allowance
     """The allowance of the directions alone."""
     allowance: Allowance
-    """The allowance of everything, which is the cost."""
+    """The allowance of all releases together, which determines the cost."""
 
     def __reduce__(self) -> tuple[Callable[..., WithAxes], tuple[PublicParameters, float]]:
         return calibrate, (self.parameters, self.rho)
