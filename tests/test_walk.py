@@ -35,10 +35,10 @@ CONVERSIONS = {
     "seed": ("tape.py", "seed_bytes"),
     "ledger": ("ledger/foreign.py", "as_ledger"),
     "neighbours": ("accounting/protection.py", "relation_of"),
-    "weight_max": ("parameters.py", "positive"),
-    "radius": ("parameters.py", "positive"),
-    "resolution": ("parameters.py", "positive"),
-    "failure_probability": ("parameters.py", "positive"),
+    "weight_max": ("parameters.py", "positive_number"),
+    "radius": ("parameters.py", "positive_number"),
+    "resolution": ("parameters.py", "positive_number"),
+    "failure_probability": ("parameters.py", "positive_number"),
     "axes": ("parameters.py", "_share"),
     "n": ("parameters.py", "_records"),
 }
@@ -102,7 +102,9 @@ class Walk:
                 self.hops[name].add(site)
             if CONVERSIONS.get(name) == site and not _of_a_value(caller):
                 # Some functions convert several arguments, and get the name of the argument.
-                label = given.get("argument", given.get("name") if code.co_name in ("positive", "_share") else name)
+                label = given.get(
+                    "argument", given.get("name") if code.co_name in ("positive_number", "_share") else name
+                )
                 self.conversions[name] += label == name
         if (code.co_filename, code.co_firstlineno) not in self._messages or _of_a_value(caller):
             return

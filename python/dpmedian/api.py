@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dpmedian.accounting.protection import relation_of
 from dpmedian.dataset import Dataset
 from dpmedian.documented import documented
-from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, positive
+from dpmedian.parameters import PRIVATE_RECORDS_MAX, RECORDS_MAX, PublicParameters, positive_number
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.release import Release
@@ -263,7 +263,7 @@ def required_n(
     True
     """
     if k is None:
-        wanted, arguments = positive("excess", excess), locals()
+        wanted, arguments = positive_number("excess", excess), locals()
     elif excess is not None or method != "adaptive":
         raise ValueError("k= is for k-medians, for which excess= and method= have no meaning: leave these out")
     else:

@@ -10,7 +10,7 @@ from dpmedian.accounting.protection import relation_of
 from dpmedian.api import plan
 from dpmedian.ledger import Ledger
 from dpmedian.methods.contract import hopeless
-from dpmedian.parameters import whole
+from dpmedian.parameters import integer
 from dpmedian.planning.plan import Plan
 from dpmedian.stepping import plan_step
 from dpmedian.steps.lengths import LENGTHS_SHARE, Lengths
@@ -40,7 +40,7 @@ def rho_of_round(
             f"rounds = {rounds} divides the rest of a ledger's budget: pass rounds= with ledger= and without rho, "
             "epsilon and delta"
         )
-    if whole("rounds", rounds) < 1:
+    if integer("rounds", rounds) < 1:
         raise ValueError(f"rounds must be at least 1, got {rounds}")
     share = ledger.split(rounds)
     if share == 0.0:

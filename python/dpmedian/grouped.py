@@ -12,7 +12,7 @@ from dpmedian.dataset import SHARED, Dataset
 from dpmedian.documented import documented
 from dpmedian.groups.plan import GroupsPlan, contributions, plan_for_groups
 from dpmedian.groups.releases import Releases
-from dpmedian.parameters import PublicParameters, whole
+from dpmedian.parameters import PublicParameters, integer
 from dpmedian.sources.key_columns import group_keys, named_columns
 from dpmedian.spelling import american
 
@@ -194,7 +194,7 @@ def geometric_medians(
 
 def _planned(keys: tuple[Hashable, ...] | None, arguments: Mapping[str, Any]) -> GroupsPlan:
     """The plan for the arguments of one of the two functions. The plan of one group is always for "add_remove"."""
-    relation, d = neighbours_of(arguments["neighbours"]), whole("d", arguments["d"])
+    relation, d = neighbours_of(arguments["neighbours"]), integer("d", arguments["d"])
     parameters = PublicParameters.from_arguments(arguments, n=None, d=d, neighbours="add_remove")
     own = {name: arguments[name] for name in ("n", "method", "max_groups_per_unit", "minimum")}
     return plan_for_groups(keys, parameters, **own, neighbours=relation)

@@ -27,10 +27,10 @@ __all__ = [
     "RECORDS_MAX",
     "PublicParameters",
     "geometry_of",
-    "positive",
+    "integer",
+    "positive_number",
     "scales_of",
     "step_threshold",
-    "whole",
 ]
 
 # Coordinates above this magnitude are clamped, so a larger radius or center has no meaning.
@@ -132,30 +132,30 @@ class PublicParameters:
         a dataset, which were checked when it was made.
         """
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
-        relation, d = relation_of(neighbours), whole("d", d)
+        relation, d = relation_of(neighbours), integer("d", d)
         if not 1 <= d <= DIMENSIONS_MAX:
             raise ValueError(f"d must be at least 1 and at most 2**40, got {d}")
         if checked is None:
             checked = {
                 "unit": RECORD if unit is None else unit_of(unit),
                 "geometry": geometry_of(geometry, scales),
-                "weight_max": None if weight_max is None else positive("weight_max", weight_max),
+                "weight_max": None if weight_max is None else positive_number("weight_max", weight_max),
                 "scales": scales_of(scales, d),
             }
         n = _records(n, found, private=not relation.size_is_public or checked["weight_max"] is not None)
         if radius is not None:
-            radius = positive("radius", radius)
+            radius = positive_number("radius", radius)
             if radius < 1.0 / LARGEST:
                 raise ValueError(f"radius must be at least 2**-1000, got {radius}: choose a larger unit for the data")
         if resolution is not None:
-            resolution = positive("resolution", resolution)
+            resolution = positive_number("resolution", resolution)
             if radius is not None and resolution >= radius:
                 raise ValueError(f"resolution must be smaller than radius, got {resolution} and radius {radius}")
         if not isinstance(inference, (bool, np.bool_)):
             raise TypeError(f"inference must be True or False, got {inference!r}")
-        if lone_delta is not None and not DELTA_LIMIT <= positive("lone_delta", lone_delta) < 0.5:
+        if lone_delta is not None and not DELTA_LIMIT <= positive_number("lone_delta", lone_delta) < 0.5:
             raise ValueError(f"lone_delta must lie between {DELTA_LIMIT:g} and 1/2, got {lone_delta!r}")
-        beta = positive("failure_probability", failure_probability)
+        beta = positive_number("failure_probability", failure_probability)
         if beta >= 1.0:
             raise ValueError(f"failure_probability must lie between 0 and 1, got {failure_probability}")
         return cls(
@@ -286,14 +286,14 @@ def _differs(value: object, default: object) -> bool:
     return value != default if isinstance(value, float) else value is not default
 
 
-def whole(name: str, value: object) -> int:
+def integer(name: str, value: object) -> int:
     """Return the argument as an integer, or raise an error that names the argument."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     return int(value)
 
 
-def positive(name: str, value: object) -> float:
+def positive_number(name: str, value: object) -> float:
     """Return the argument as a positive finite number, or raise an error that names the argument."""
     number = _real(name, value)
     if not (math.isfinite(number) and 0.0 < number <= LARGEST):
@@ -314,7 +314,7 @@ def _real(name: str, value: object) -> float:
 def _records(n: object, found: int | None, private: bool) -> int | None:
     """Return the public number of records, or a guess. If the number is public, a given n must be equal to it."""
     if found is not None and not private:
-        if n is not None and whole("n", n) != found:
+        if n is not None and integer("n", n) != found:
             raise ValueError(
                 f"n = {n}, but there are {found} points. With neighbours='replace' leave n out, because it is the "
                 "number of points; only with neighbours='add_remove' is n a guess"
@@ -327,7 +327,7 @@ def _records(n: object, found: int | None, private: bool) -> int | None:
             "n must be an integer, the public number of records; n may be None only with neighbours='add_remove' or "
             "weights"
         )
-    n = whole("n", n)
+    n = integer("n", n)
     if n < 2:
         raise ValueError(f"n must be at least 2 for a private release, got {n}")
     if private and n > PRIVATE_RECORDS_MAX:
@@ -346,7 +346,7 @@ _CLUSTERS_MOST = 100
 
 
 def _clusters(k: object, n: int | None) -> int:
-    k = whole("k", k)
+    k = integer("k", k)
     if not 1 <= k <= _CLUSTERS_MOST:
         raise ValueError(f"k must lie between 1 and {_CLUSTERS_MOST}, got {k}")
     if n is not None and k > n:
@@ -394,7 +394,7 @@ def scales_of(scales: Any, d: int) -> tuple[float, ...] | None:
         )
     if len(scales) != d:
         raise ValueError(f"scales must be {d} positive numbers, one for each column, got {len(scales)}")
-    found = tuple(positive("scales", scale) for scale in scales)
+    found = tuple(positive_number("scales", scale) for scale in scales)
     if min(found) < 1.0 / LARGEST:
         raise ValueError(f"scales must be at least 2**-1000, got {min(found)}")
     return found

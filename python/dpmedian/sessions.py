@@ -25,7 +25,7 @@ from dpmedian.mechanisms.gradient import NoisyGradient
 from dpmedian.mechanisms.hessian import MOMENTS_DIMENSION
 from dpmedian.mechanisms.robust_step import NoisyStep
 from dpmedian.mechanisms.size import NoisySize
-from dpmedian.parameters import PublicParameters, positive, step_threshold
+from dpmedian.parameters import PublicParameters, positive_number, step_threshold
 from dpmedian.progress import Progress
 from dpmedian.running import Session, require_fit
 from dpmedian.sources.protocol import Source
@@ -145,7 +145,7 @@ class QuerySession:
                 raise ValueError(f"the number of records is public: s.n = {self.n}")
             size = NoisySize.of("count", _part(rho), parameters)
             return self._scalar(size, lambda source: size.query(source, self._tape))
-        theta, reach = self._point("center", center), positive("radius", radius)
+        theta, reach = self._point("center", center), positive_number("radius", radius)
         made = self._gaussian("count", "ball size", rho)
         return self._scalar(made, lambda source: made.query(source, self._tape, theta=theta, radius=reach))
 
@@ -167,7 +167,7 @@ class QuerySession:
         NoisyValue
             `.value` with one count for each radius, and the `.sigma` of each count. Sensitivity: 1 for each count.
         """
-        reach = [positive("radii", radius) for radius in radii]
+        reach = [positive_number("radii", radius) for radius in radii]
         if not reach:
             raise ValueError("radii must not be empty")
         self._require(2.0 * _part(rho))
@@ -217,7 +217,7 @@ class QuerySession:
             `.value`, an array of d numbers, and `.sigma`. Sensitivity: twice the radius if a record is replaced, the
             radius if one is added or removed, plus the rounding.
         """
-        theta, reach = self._point("center", center), positive("radius", radius)
+        theta, reach = self._point("center", center), positive_number("radius", radius)
         if not 2.0**-1020 <= reach <= 2.0**1020:
             raise ValueError(f"radius must lie between 2**-1020 and 2**1020, got {radius}")
         made = NoisyGradient.of("mean shift", _part(rho), self._parameters, releases=1)
@@ -246,7 +246,7 @@ class QuerySession:
             `.value`, an array of d numbers, and `.sigma`. Sensitivity: twice the threshold if a record is replaced, the
             threshold if one is added or removed, plus the rounding.
         """
-        theta, length = self._point("center", center), step_threshold(positive("threshold", threshold))
+        theta, length = self._point("center", center), step_threshold(positive_number("threshold", threshold))
         made = NoisyStep.of("clipped sum", _part(rho), self._parameters)
         found = self._vector(made, lambda source: made.toward(source, self._tape, theta, length))
         return NoisyValue(length * found.value, length * found.sigma)
@@ -417,4 +417,4 @@ def session(
 
 def _part(rho: float) -> float:
     """Return the cost to which noise is calibrated, which is reduced so that parts fit the budget despite rounding."""
-    return positive("rho", rho) * (1.0 - _ROUNDING)
+    return positive_number("rho", rho) * (1.0 - _ROUNDING)

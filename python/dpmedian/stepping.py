@@ -13,7 +13,7 @@ from dpmedian.accounting.protection import RECORD, Protection, neighbours_of, re
 from dpmedian.dataset import Dataset
 from dpmedian.dataset.arriving import Arriving, arrivals
 from dpmedian.dataset.reading import Reading
-from dpmedian.parameters import PublicParameters, whole
+from dpmedian.parameters import PublicParameters, integer
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.spelling import american
@@ -173,7 +173,7 @@ def taken_step(made: Plan, data: Dataset, center: ArrayLike | None, **options: A
 def _dimension(points: Any, d: int | None, center: ArrayLike | None) -> int:
     """The dimension, from public arguments or from the shape of an array."""
     if d is not None:
-        return whole("d", d)
+        return integer("d", d)
     if center is not None:
         return int(np.size(center))
     if isinstance(points, np.ndarray) and points.ndim == 2:

@@ -10,7 +10,7 @@ import math
 
 from dpmedian._core import Tape
 from dpmedian.accounting import PrivacyCost
-from dpmedian.parameters import whole
+from dpmedian.parameters import integer
 from dpmedian.warning import InsecureSeedWarning, warn_caller
 
 __all__ = ["Tape", "capped_tape", "seed_bytes"]
@@ -31,7 +31,7 @@ def seed_bytes(seed: int | None) -> bytes | None:
     """Return a seed as the key of a tape, after an `InsecureSeedWarning`. None stays None, and means fresh noise."""
     if seed is None:
         return None
-    seed = whole("seed", seed)
+    seed = integer("seed", seed)
     if not 0 <= seed < 2**256:
         raise ValueError(f"seed must lie between 0 and 2**256 - 1, got {seed}")
     warn_caller("a fixed seed makes the noise predictable: use one for simulations and tests only", InsecureSeedWarning)

@@ -18,7 +18,7 @@ from dpmedian.mechanisms.above_threshold import AboveThreshold, epsilon_of_rho
 from dpmedian.mechanisms.bisection import NoisyBisection
 from dpmedian.mechanisms.exponential import RANGE_LIMIT, Exponential, eta_of_rho
 from dpmedian.mechanisms.gaussian import Gaussian
-from dpmedian.parameters import positive, whole
+from dpmedian.parameters import integer, positive_number
 from dpmedian.release import ReleaseFailed
 from dpmedian.running import Session
 from dpmedian.spelling import american
@@ -85,8 +85,8 @@ def above_threshold(
     """
     budget = Budget.of(epsilon=epsilon, rho=rho)
     allowed = budget.epsilon if budget.epsilon is not None else epsilon_of_rho(budget.rho or 0.0)
-    mechanism = AboveThreshold.of("above threshold", whole("sensitivity", sensitivity), allowed, noise)
-    threshold = whole("threshold", threshold)
+    mechanism = AboveThreshold.of("above threshold", integer("sensitivity", sensitivity), allowed, noise)
+    threshold = integer("threshold", threshold)
     if abs(threshold) > 2**61:
         raise ValueError(f"threshold must be at most 2**61 in magnitude, got {threshold}")
     iterator = _iterator("queries", queries)
@@ -147,7 +147,7 @@ def noisy_bisection(
     """
     budget = Budget.of(rho=rho)
     assert budget.rho is not None
-    low, high, sensitivity = whole("low", low), whole("high", high), positive("sensitivity", sensitivity)
+    low, high, sensitivity = integer("low", low), integer("high", high), positive_number("sensitivity", sensitivity)
     releases = NoisyBisection.queries(low, high)
     counts = Gaussian.of_stated("bisection", sensitivity, budget.rho, largest=_LARGEST, releases=releases)
     mechanism = NoisyBisection(low, high, counts)
@@ -214,9 +214,9 @@ def exponential_mechanism(
             f"give either sensitivity= or bounded_range=, got sensitivity={sensitivity}, bounded_range={bounded_range}"
         )
     if bounded_range is None:
-        given, value, width = "sensitivity", sensitivity, 2 * whole("sensitivity", sensitivity)
+        given, value, width = "sensitivity", sensitivity, 2 * integer("sensitivity", sensitivity)
     else:
-        given, value, width = "bounded_range", bounded_range, whole("bounded_range", bounded_range)
+        given, value, width = "bounded_range", bounded_range, integer("bounded_range", bounded_range)
     if not 0 < width <= RANGE_LIMIT:
         raise ValueError(f"{given} must be positive and at most 2**61, got {value}")
     eta = budget.epsilon if budget.epsilon is not None else eta_of_rho(budget.rho or 0.0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmedian.parameters import geometry_of, positive
+from dpmedian.parameters import geometry_of, positive_number
 from dpmedian.sources.cells import Intake
 from dpmedian.sources.units import check_reducer
 
@@ -37,7 +37,7 @@ class Reading:
     def of(cls, **options: Any) -> Reading:
         """Check every option."""
         if options.get("weight_max") is not None:
-            options = {**options, "weight_max": positive("weight_max", options["weight_max"])}
+            options = {**options, "weight_max": positive_number("weight_max", options["weight_max"])}
         reading = cls(**options)
         Intake.of(reading.nonfinite, reading.d)
         geometry_of(reading.geometry, reading.scales)

@@ -21,7 +21,7 @@ from dpmedian.groups.workers import in_parallel
 from dpmedian.mechanisms.key_selection import KeySelection
 from dpmedian.methods.contract import hopeless
 from dpmedian.methods.private_size import PrivateSize
-from dpmedian.parameters import PublicParameters, whole
+from dpmedian.parameters import PublicParameters, integer
 from dpmedian.planning.choice import make_plan
 from dpmedian.planning.plan import Plan
 from dpmedian.progress import Progress
@@ -299,7 +299,7 @@ class _Group:
 
 def contributions(name: str, value: int, keys: tuple[Hashable, ...] | None) -> int:
     """Check the largest number of groups that a unit contributes to, and return it."""
-    most, limit = whole(name, value), _MOST_GROUPS if keys is None else len(keys)
+    most, limit = integer(name, value), _MOST_GROUPS if keys is None else len(keys)
     if not 1 <= most <= limit:
         raise ValueError(f"{name} must lie between 1 and {'the number of keys, ' if keys else ''}{limit}, got {most}")
     return most
@@ -340,7 +340,7 @@ def plan_for_groups(
         raise RuntimeError("the groups together exceed the budget: this is an error in dpmedian, and nothing was spent")
     if minimum is None:
         return made
-    if whole("minimum", minimum) < 1:
+    if integer("minimum", minimum) < 1:
         raise ValueError(f"minimum must be at least 1, got {minimum}")
     if not all(isinstance(plan.calibrated, PrivateSize) for plan in made.plans):
         raise ValueError(
