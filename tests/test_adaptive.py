@@ -199,7 +199,7 @@ HARD = {
 
 @pytest.mark.parametrize("name", HARD)
 def test_hard_data_give_a_good_point_or_a_failure_never_garbage(name):
-    """At least 8 of 10 runs on new data are good. If 2 of 100 runs failed, fewer would have a probability below
+    """At least 8 of 10 runs on new data are good. If 2 % of all runs fail, fewer good runs have a probability below
     1e-3.
     """
     n, d = 2000, 10
@@ -306,7 +306,7 @@ def test_beyond_the_dimensions_of_second_moments_runs_go_on_with_the_curvature_a
 
 @pytest.mark.slow
 def test_few_records_within_a_public_radius_are_rarely_lost():
-    """At most 17 of 200 runs fail or end far away. If one in twenty did, more would have a probability of 0.01."""
+    """At most 17 of 200 runs fail or end far away. If 5 % of all runs do, more than 17 have a probability of 0.01."""
     plan = dpmedian.plan(101, 2, epsilon=1.0, delta=1e-6, method="adaptive", radius=1000.0)
     lost = 0
     for seed in range(200):
@@ -324,7 +324,7 @@ def test_few_records_within_a_public_radius_are_rarely_lost():
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(1000, 5), (3000, 30)])
 def test_the_predicted_excess_is_within_a_factor_two_of_the_measured_median(n, d, far):
-    """The excess is in units of n times the median distance, so a tenth of the records far away does not matter."""
+    """The excess is in units of n times the median distance, so it hardly changes if a tenth of the records is far."""
     points = 1000.0 + np.random.default_rng(d).normal(size=(n, d))
     if far:
         points[: n // 10] *= 2.0
@@ -351,7 +351,7 @@ def test_a_nonsmooth_point_is_found_exactly_in_most_runs_and_stays_below_the_bou
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(100, 2, 1.0), (26, 1, 3.0), (60, 5, 3.0)])
 def test_the_predicted_failure_bounds_the_measured_one(n, d, epsilon):
-    """If the prediction is right, more failures in 100 runs on new data than allowed have a probability below 1e-3."""
+    """If the prediction is right, this test of 100 runs on new data fails with a probability below 1e-3."""
     plan = dpmedian.plan(n, d, epsilon=epsilon, delta=1e-6, method="adaptive")
     assert 0.01 < plan.prediction.failure <= 0.5
     failed = 0
@@ -562,7 +562,7 @@ def test_the_larger_of_two_values_is_found_after_a_start_at_the_smaller_one(shar
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d"), [(3000, 200), (30_000, 20), (500_000, 10), (655, 600)])
 def test_a_run_takes_no_more_memory_than_the_plan_says(n, d):
-    """In a process of its own, whose peak memory is measured, after a small run has started the threads."""
+    """The peak memory of a separate process is measured, after a small run has started the threads."""
     script = textwrap.dedent(f"""
         import resource
         import numpy as np
@@ -583,8 +583,8 @@ def test_a_run_takes_no_more_memory_than_the_plan_says(n, d):
 def test_between_clusters_the_error_radius_covers_and_nothing_is_said_to_coincide():
     """Half of the records are exponential, and the others are uniform in a box a hundred times as large, so the
     curvature at the median is low in one direction. With a coverage of 95 %, fewer than 54 of 60 runs are covered with
-    a probability of 3 %; the seeds are fixed. The first counts look as if half of the records coincided, but the
-    gradients vanish, as they would not if records coincided.
+    a probability of 3 %; the seeds are fixed. The first counts look as if half of the records coincided, but if they
+    coincided, the gradients would not vanish.
     """
     rng = np.random.default_rng(1)
     points = np.vstack([rng.exponential(size=(2500, 5)), 100.0 * rng.random((2500, 5))])

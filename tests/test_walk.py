@@ -117,7 +117,7 @@ class Walk:
 
 
 def _of_a_value(caller: FrameType | None) -> bool:
-    """Whether a value checks itself, or a ledger what it stores.
+    """Whether a value is checked when it is made, or a ledger checks what it stores.
 
     Every cost contains a `Protection`, which is checked when it is made. A ledger may be charged by anybody, so it
     checks the name that a session has checked before.
@@ -186,7 +186,7 @@ def test_no_check_of_an_argument_runs_twice(walk):
 
 
 def test_the_walk_sees_the_checks(walk):
-    """Without this a walk that finds nothing would pass."""
+    """If the walk saw no checks, the test above would always pass."""
     checked = {"rho", "method", "radius", "neighbours", "nonfinite", "name", "unit_reduce", "geometry", "weight_max"}
     assert checked <= set(walk.checks)
     assert Site("sources/units.py", "check_reducer") in {site for site, _ in walk.checks["unit_reduce"]}

@@ -10,8 +10,8 @@ from types import TracebackType
 
 __all__ = ["Progress"]
 
-# A bar appears on a terminal if a run takes longer than _PATIENCE seconds. It is updated every _INTERVAL seconds at
-# most.
+# A bar appears on a terminal if a run takes longer than _PATIENCE seconds. It is updated at most once every _INTERVAL
+# seconds.
 _PATIENCE = 2.0
 _INTERVAL = 0.1
 _WIDTH = 32
