@@ -714,6 +714,7 @@ def test_nothing_costs_nothing() -> None:
 def test_cost_reads_as_it_was_asked() -> None:
     cost = PrivacyCost(mu_squared=0.02)
     assert str(cost) == "rho = 0.01"
+    assert cost.asked(1.0, 1e-6) == cost.requested(1.0, 1e-6)  # The name in 0.2.0 goes on working.
     assert str(cost.requested(1.0, 1e-6)) == "epsilon = 1, delta = 1e-06 (rho = 0.01)"
     assert str(cost + PrivacyCost(delta0=1e-7)) == "rho = 0.01, delta = 1e-07"
     assert str(PrivacyCost.pure_dp(2.0)) == "epsilon = 2"

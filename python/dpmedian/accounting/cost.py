@@ -193,7 +193,7 @@ class PrivacyCost:
         """A copy of the cost with the pair that was requested."""
         return replace(self, epsilon=epsilon, delta=delta)
 
-    # The protection of a cost.
+    asked = requested  # The name of this method in 0.2.0.
 
     def for_group(self, k: int, *, unit: str | None = None, exactly: bool = False) -> PrivacyCost:
         """The cost for neighbors that differ in up to k units at once (group privacy).
