@@ -50,7 +50,7 @@ AXES_MOST, LEVELS_MOST, _FIRST_BITS = 6, 4, 13
 _FINEST = (0.04, 0.08, 0.2, 0.3)
 
 # The number of cells of the first level. Let s be the standard deviation of a count. A cube around the center with
-# sides of _CORE_WIDTH core radii has at most one cell for every _RECORDS_PER_CELL s records, or two cells per center if
+# sides of _CORE_WIDTH core radii has about one cell for every _RECORDS_PER_CELL s records, or two cells per center if
 # this is more. With finer cells most records would lie in cells that do not stand out of the noise, and would be lost.
 # This happens to wide clusters, which cover many cells, if a compact cluster determines the core radius.
 _CORE_WIDTH, _RECORDS_PER_CELL = 2.4, 80.0
@@ -100,7 +100,7 @@ def axes_of(moments: Matrix | None, d: int, noise: float, k: int) -> Matrix:
 
 
 def levels_of(grid: Grid) -> int:
-    """The number of levels of a grid. There is one more level if the cells would otherwise be too wide."""
+    """The number of levels of a grid. With three or more axes there is one level less if the cells are fine enough."""
     axes = len(grid.axes)
     return LEVELS_MOST if axes <= 2 or _last(grid) > _FIRST_BITS // axes + LEVELS_MOST - 2 else LEVELS_MOST - 1
 

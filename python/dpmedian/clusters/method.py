@@ -245,7 +245,7 @@ class _Run:
 # The smallest core radius for which shells, radii and their quotients are normal doubles.
 _LEAST_SCALE = 2.0**-900
 
-# The smallest initial Huber radius, in core radii of all records. This radius is smaller than the cells of a grid.
+# The smallest initial Huber radius, in core radii of all records.
 _LEAST_RADIUS = 0.3
 
 
@@ -264,7 +264,7 @@ _BEYOND = (
 
 
 def _enough(places: Matrix, weights: Vector, k: int) -> tuple[Matrix, Vector]:
-    """At least k points. If there are fewer, copies of the heaviest point are added at a small distance."""
+    """At least k points. If there are fewer, copies of points drawn by weight are added at a small distance."""
     missing = k - len(places)
     if missing <= 0:
         return places, weights

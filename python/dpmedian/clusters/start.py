@@ -13,8 +13,8 @@ __all__ = ["assign", "trimmed", "weighted_k_medians"]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# The number of starts of the search, the number of steps after each start, and the number of candidates for each center
-# of a start.
+# The number of starts of the search, the largest number of steps after each start, and the number of candidates for
+# each center of a start.
 _STARTS, _STEPS, _CANDIDATES = 40, 40, 3
 
 # A point stands for the records of a cell. These records lie about this far from the point (in core radii), within the

@@ -34,9 +34,10 @@ _THRESHOLD = 0.7
 # the clients have as many examples and do as much local work as each other.
 _LONG = 1.5
 
-# The initial guess is the share _FIRST of the length of the first model. As long as all moves have the same direction,
-# one move multiplies or divides the guess by at most e^_LARGEST, which is about four. If the noisy number is not near
-# zero, a move changes the guess at least by the factor e^_SMALLEST.
+# The initial guess is the share _FIRST of the length of the first model. A move multiplies the guess by e^(rate x),
+# where x is the noisy number. The rate begins at _LARGEST, so a move changes the guess by a factor of at most four. The
+# rate is multiplied by _SLOWER if the direction of the moves changes, and by _FASTER if the guess is far away from the
+# lengths, but stays between _SMALLEST and _LARGEST.
 _FIRST, _LARGEST, _SMALLEST = 1.0 / 16.0, 1.4, 0.1
 _FASTER, _SLOWER = 1.5, 0.5
 
