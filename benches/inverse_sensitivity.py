@@ -52,7 +52,9 @@ def ours(n: int, epsilon: float, radius: float, resolution: float) -> Callable[[
 
 
 def opendp(n: int, epsilon: float, radius: float, spacing: float) -> Callable[[Points], float] | None:
-    """Return OpenDP's noisy max over candidates, which counts a replaced record as a removal and an addition."""
+    """Return OpenDP's noisy max over candidates, which counts a replaced record as a removal and an addition, or None
+    if OpenDP is not installed.
+    """
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -71,8 +73,8 @@ def opendp(n: int, epsilon: float, radius: float, spacing: float) -> Callable[[P
 
 
 def diffprivlib(n: int, epsilon: float, radius: float, _: float) -> Callable[[Points], float] | None:
-    """Return diffprivlib's exponential mechanism on the intervals between the sorted records, which has no
-    resolution.
+    """Return diffprivlib's exponential mechanism on the intervals between the sorted records, which has no resolution,
+    or None if diffprivlib is not installed.
     """
     try:
         from diffprivlib.tools import median

@@ -36,7 +36,9 @@ def verify_record(options: argparse.Namespace) -> None:
 
 
 def _ledger(path: str | None) -> Ledger | str | None:
-    """Return the ledger, or its path if the ledger is inconsistent, so that the verdict reports the inconsistency."""
+    """Return the ledger, or its path if the ledger is inconsistent, so that the verdict reports the inconsistency.
+    Without a path, return None.
+    """
     try:
         return None if path is None else open_ledger(path)
     except BrokenChain:

@@ -159,5 +159,7 @@ def _point(release: Release) -> list[float] | dict[str, float]:
 
 
 def _finite(value: float | None) -> float | None:
-    """Return a finite number or null. JSON has no infinity, so a missing prediction is null."""
+    """Return a finite number unchanged, and None for other numbers, because JSON has no infinity. A missing prediction
+    is null in JSON.
+    """
     return value if value is None or math.isfinite(value) else None

@@ -37,7 +37,9 @@ class Curve:
 
 
 def epsilon_curve(cost: PrivacyCost, delta: float) -> Curve | None:
-    """Return the curve of all pairs of delta and epsilon that the cost implies. One of these pairs was requested."""
+    """Return the curve of all pairs of delta and epsilon that the cost implies, of which one was requested, or None for
+    a pure cost.
+    """
     if cost.is_pure:
         return None
     middle = delta if delta > 0.0 else 1e-6

@@ -22,7 +22,7 @@ __all__ = ["finishing", "scaled", "scales_by_column"]
 
 
 def scales_by_column(scales: Any, columns: Sequence[str] | None, d: int) -> tuple[float, ...] | None:
-    """Return one scale for each column, from a list or from a mapping by column name or number.
+    """Return one scale for each column, from a list or from a mapping by column name or number, or None without scales.
 
     A column that the mapping does not contain has the scale 1.
     """

@@ -22,7 +22,7 @@ Weights = NDArray[np.uint32]
 
 def with_weight(columns: Sequence[str | int] | None, weights: Any) -> Sequence[str | int] | None:
     """Return the columns of numbers to read from a file: the coordinates, and the column of weights if `weights` is a
-    name.
+    name. None means all columns.
     """
     return columns if columns is None or not isinstance(weights, str) else [*columns, weights]
 
