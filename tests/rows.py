@@ -17,7 +17,7 @@ from dpmedian.sources.records import Records
 def unit_records(
     points: Any, unit: Any = None, *, reducer: str = "median", neighbours: str = "replace", **options: Any
 ) -> Records:
-    """One record for each row, or one for each unit; other options are those of `Reading`."""
+    """One record for each row, or one for each unit. The other options are the options of `Reading`."""
     reading = Reading.of(unit=unit, unit_reduce=reducer, **options)
     rows = Memory.of(points, reading)
     Dataset(rows, reading).require_ids(relation_of(neighbours))

@@ -270,7 +270,7 @@ def test_a_malformed_reply_is_a_drop_out_of_a_step(strategy, kind, neighbours):
     assert broken == bits(lambda node, arrays: still(node, arrays) if node == 4 else honest(node, arrays))
 
 
-# What hostile clients send who know the model, the point from which updates are measured, and the victim's own model.
+# Records of hostile clients that know the model, the point from which updates are measured, and the victim's model.
 KNOWING = {
     "not finite": lambda victim, center: np.where(np.arange(LARGE) % 2, np.nan, np.inf),
     "huge": lambda victim, center: np.full(LARGE, 1e300),

@@ -32,7 +32,9 @@ def test_second_moments_and_centers_are_what_takes_long_in_many_dimensions():
 
 @pytest.mark.filterwarnings("ignore::dpmedian.LikelyFailureWarning")
 def test_a_run_of_more_than_a_minute_warns_before_it_begins():
-    """The cutting planes for (3000, 200) take minutes. Here the records have another shape, so that nothing runs."""
+    """The cutting planes for (3000, 200) take minutes. The records have a wrong shape, so the run ends after the
+    warning.
+    """
     plan = dpmedian.plan(3000, 200, epsilon=1.0, delta=1e-6, method="loc_cutting_plane", **LOCALIZED)
     assert plan.calibrated.reads.seconds > 60.0
     shape = pytest.raises(ValueError, match="199")

@@ -265,7 +265,7 @@ document.body.dataset.seen = JSON.stringify({
 
 
 def browse(file, directory, *options):
-    """The page as a script in it sees it, after a browser has drawn it."""
+    """What a script in the page sees after a browser has drawn the page."""
     plain = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     command = [BROWSER, *plain, f"--user-data-dir={directory}", *options]
     done = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120)

@@ -66,8 +66,8 @@ class Prediction:
     `absolute_error`. The second part is in the units of the data and comes from a public radius or resolution.
     `failure` is the probability that a run on a cloud is useless, because the run raises `ReleaseFailed` or returns a
     point far away from the median (a *far point*). `silent` is the probability that a run on a cloud returns a far
-    point. `uneven` is the sum of two probabilities: that of a far point if two fifths of the records lie somewhere
-    else, and that of a far point if three fifths of the records coincide, minus `silent`. `error_at` and
+    point. `uneven` is p + q - `silent`, where p is the probability of a far point if two fifths of the records lie
+    somewhere else, and q is the probability of a far point if three fifths of the records coincide. `error_at` and
     `expected_error` combine these values into one number, by which methods are compared.
     """
 

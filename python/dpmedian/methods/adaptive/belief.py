@@ -50,7 +50,7 @@ class HessianModel:
     deviation: float
     """The standard deviation of the noise of each eigenvalue."""
     noise: float
-    """The part of the variance of each coordinate of E x, for |x| = 1, that the noise of the release causes."""
+    """The variance that the noise of the release causes in each coordinate of E x, for |x| = 1."""
     smoothing: float
     at: Vector | None
     """The point at which the Hessian was measured. None for a guess."""

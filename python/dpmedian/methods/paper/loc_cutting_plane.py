@@ -62,8 +62,8 @@ LOST = 0.4
 # cuts. The factor was found by simulation.
 LINE = 1.36
 
-# The noise of the mean of the late cuts at which half of the error comes from cuts that are not near the median, in a
-# ball of ten core radii. The number was found by simulation.
+# If the mean of the late cuts has this noise, and the ball has ten core radii, half of the error comes from cuts that
+# are not near the median. The number was found by simulation.
 UNSETTLED = 0.15
 
 # A window of cuts whose misfit exceeds this many standard deviations is not consistent with noise around a linear
