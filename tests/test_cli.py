@@ -386,7 +386,7 @@ def test_a_command_that_dies_after_its_charge_leaves_the_charge(tmp_path, sent, 
         assert process.returncode == 130
         # The line after the warning that such a budget promises next to nothing.
         assert one_line(err.splitlines(keepends=True)[-1])
-    # The next command starts where the killed one stopped: its lock is gone, and its charge is not.
+    # The lock of the killed command is gone, so the next command runs. The charge of the killed command stays.
     with start("release", POSITIONS, "--rho", 60, *METHOD, "--ledger", path) as process:
         process.communicate(timeout=60)
     assert process.returncode == 3

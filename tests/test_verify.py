@@ -237,9 +237,9 @@ def refuted(record):
 @pytest.mark.parametrize("version", [pytest.param(dpmedian.__version__, marks=pytest.mark.slow), "0.1.0"])
 def test_one_changed_digit_of_a_stage_or_of_the_cost_is_named(name, relation, version):
     """The arithmetic of the record alone suffices, because the plan is not made again for another version. In that
-    case, entries on which the claim does not depend may change unnoticed. These are the lattice of counts, whose
-    sensitivity is the same on every lattice, the number that is subtracted from counts, the last digits of a weight
-    whose contribution is rounded up, and the choice between 48 releases once and 24 releases twice.
+    case, four kinds of changes may go unnoticed, because the claim does not depend on them: another lattice of counts
+    (the sensitivity is the same on every lattice), another number that is subtracted from counts, other last digits of
+    a weight whose contribution is rounded up, and 24 releases twice instead of 48 releases once.
     """
     record = {**planned(name, relation).to_dict(), "version": version}
     assert refuted(record) == ()

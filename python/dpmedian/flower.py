@@ -50,7 +50,7 @@ __all__ = ["PrivateGeometricMedian"]
 # The share of each movement that is repeated. `benches/federated.py` prints how well training works with this share.
 _MOMENTUM = 0.5
 
-# In simulations this number is added to the seeds of the noisy median length, to differ from the seeds of the steps.
+# In simulations the noisy median length has the seed of the step plus this number, so the two seeds differ.
 _OTHER_SEED = 2**32
 
 

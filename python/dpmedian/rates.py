@@ -27,9 +27,9 @@ _RANKED, _POSTERIOR = 11.0, 32_000.0
 _PRODUCT, _EIGENVECTORS = 0.008, 40.0
 # The largest number of coordinates for which ranks are counted on a sorted copy of the records.
 _SORTED = 1 << 27
-# The number of points, gradients and basis vectors that a run of the default method stores, and the number of bytes for
-# every product of two coordinates (sums of every thread, exact integers, noisy numbers, and matrices).
-# `benches/memory.py --shapes` prints the memory that is used.
+# Two numbers for the memory of a run of the default method: the number of vectors that it stores (points, gradients and
+# basis vectors), and the number of bytes for every product of two coordinates (sums of every thread, exact integers,
+# noisy numbers, and matrices). `benches/memory.py --shapes` prints the memory that is used.
 _VECTORS, _MOMENTS = 800, 120
 # One volumetric center takes _CENTER nanoseconds times d^_POWER, because a cut solves some systems of d equations.
 _CENTER, _POWER = 120.0, 2.4

@@ -44,7 +44,7 @@ class NoisyGradient(Gaussian):
     def descend(
         self, source: Source, tape: Tape, *, start: Vector, balls: list[Ball], step: float, steps: int | None = None
     ) -> tuple[Vector, Vector]:
-        """Projected descent in one ball or in the intersection of two, with all releases or `steps` of them.
+        """Projected descent in one ball or in the intersection of two balls. `steps` limits the number of releases.
 
         Return the mean of theta_1, ..., theta_T, and the last iterate theta_(T+1). The mean includes the start theta_1
         but not the last iterate. If all records are in this process, the loop runs in Rust. Otherwise the loop runs
