@@ -234,13 +234,15 @@ class Belief:
         self.point = self.inside(self.point + span.back(step))
         self.precision = float(weights.sum()) / unit / self.n**2
 
-    def mean(self, count: int) -> tuple[Vector, float, float]:
-        """The mean of the last gradients, the variance of its coordinates, and its squared norm minus that of noise."""
-        late = self.gradients[-count:]
+    def pull(self, count: int, sampling: float = 0.0) -> float:
+        """The length of the mean of the last gradients over n; 0 if noise and this sampling variance explain it."""
+        late, c = self.gradients[-count:], self.c
         weights = np.array([1.0 / gradient.variance for gradient in late])
-        mean = np.asarray(weights @ np.array([gradient.gradient for gradient in late]) / weights.sum())
-        variance = 1.0 / float(weights.sum())
-        return mean, variance, float(mean @ mean) - self.d * variance
+        mean = weights @ np.array([gradient.gradient for gradient in late]) / weights.sum()
+        noise = self.d / float(weights.sum())
+        square = float(mean @ mean) - noise
+        explained = max((c.pull * self.n) ** 2, (2.0 * c.surprising) ** 2 * (noise + sampling))
+        return math.sqrt(square) / self.n if square > explained else 0.0
 
     def squares(self, count: int) -> float:
         """The mean squared norm of the last gradients, minus the expected one of the noise, divided by n^2."""

@@ -280,11 +280,14 @@ class Run:
         self.directions = found if self.directions is None else self.directions.combined(found)
         return gradient
 
-    def surprise(self) -> MethodResult | None:
-        """Handle gradients that the model does not explain: a nonsmooth point, or a new core radius."""
+    def surprise(self) -> MethodResult | Ball | None:
+        """Handle gradients that the model does not explain: a nonsmooth point, a wrong ball, or a new core radius."""
         if (found := self.look_around()) is None:
             there = np.mean([gradient.point for gradient in self.belief.gradients[-self.c.patience :]], axis=0)
-            self.place(self.core_around(there))
+            quarter = self.core_around(there)
+            if self.may_restart and not self.nonsmooth and self.belief.pull(self.c.patience):
+                return Ball(there, quarter)
+            self.place(quarter)
             self.measure_hessian(there)
         return found
 
@@ -339,18 +342,15 @@ class Run:
         """Return the point with its error radius and notes, or raise the reason why the run failed."""
         ask, c, belief = self.ask, self.c, self.belief
         half = max(2, (len(belief.gradients) + 1) // 2)
-        _, variance, square = belief.mean(half)
         # If steps jump back and forth over a cluster, the mean of the gradients is short, but each gradient is long.
         squares, odds = belief.squares(half), self.log_odds()
         if squares > c.far and odds < (0.0 if ask.few else math.inf):
             raise NotFound(f"the squared gradient is still {squares:.2f} n^2, so the records are far from the point")
         # After a sample, the first gradient of all records contains the sampling error of the sample.
-        expected = ask.d * variance + (ask.n**2 / ask.offers.sample if ask.sampled else 0.0)
-        # Neither noise nor a median explains so long a mean gradient.
-        pulled = square > max((c.pull * ask.n) ** 2, (2.0 * c.surprising) ** 2 * expected)
-        if pulled and not self.nonsmooth:
+        pull = belief.pull(half, ask.n**2 / ask.offers.sample if ask.sampled else 0.0)
+        if pull and not self.nonsmooth:
             near = MethodResult(belief.point, belief.core_radius)
-            raise NotFound(f"the mean gradient is still {math.sqrt(square) / ask.n:.2f} n, so this is no median", near)
+            raise NotFound(f"the mean gradient is still {pull:.2f} n, so this is no median", near)
         notes: tuple[str, ...] = ()
         if odds < c.odds_doubted or (ask.few and squares > c.far):
             notes = (DOUBTED,)
