@@ -201,7 +201,7 @@ def test_records_that_do_not_arrive_are_there_where_their_number_is_public():
     broken = robust_step(np.vstack([points[:30], np.full((20, 4), np.inf)]), neighbours="replace", rho=4.0, seed=1)
     assert few.point.tolist() == zeros.point.tolist() == broken.point.tolist()
     with pytest.raises(RuntimeError, match="50 records arrived, but their public number is n = 40"):
-        robust_step(points, neighbours="replace", n=40, rho=1.0)
+        robust_step(iter(points), 4, neighbours="replace", n=40, rho=1.0)
 
 
 def test_weights_multiply_what_a_record_contributes():
@@ -282,6 +282,22 @@ def test_wrong_arguments_are_named_and_cost_nothing(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         robust_step(**{"points": np.zeros((5, 3)), "rho": 0.1, "ledger": ledger, **arguments})
     assert ledger.spent.rho == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sample_weight": "1" * 10, "weight_max": 1.0}, "sample_weight must be one number for each record, got str"),
+        ({"sample_weight": True, "weight_max": 1.0}, "sample_weight must be one number for each record, got bool"),
+        ({"sample_weight": [1.0] * 9, "weight_max": 1.0}, "one number for each record: 9 for 10"),
+        ({"n": 9, "neighbours": "replace"}, "n = 9, but there are 10 records"),
+    ],
+)
+def test_lengths_that_do_not_fit_cost_nothing(arguments, message):
+    ledger = Ledger(rho=1.0)
+    with pytest.raises((TypeError, ValueError), match=message):
+        robust_step(cloud(10, 3), rho=0.5, ledger=ledger, **arguments)
+    assert not ledger.entries
 
 
 def test_records_that_arrive_answer_nothing_else():

@@ -290,6 +290,14 @@ def test_claims_that_do_not_fit_together_are_named(release, change, wrong):
     assert any(wrong in text for text in refuted(record)), refuted(record)
 
 
+@pytest.mark.parametrize("forged", ["dataset", "checked", "found", "weight_max"])
+def test_a_budget_contains_limits_only(release, forged):
+    """Otherwise an entry of the budget could replace parameters that are checked."""
+    traits = {"size": 3000, "unit": "record", "geometry": "torus", "weight_max": None, "scales": None}
+    record = {**release.to_dict(), "geometry": "torus"}
+    assert refuted({**record, "budget": {**record["budget"], forged: traits}})
+
+
 def test_a_stage_that_understates_its_sensitivity_consistently_is_named(release):
     """Half of the sensitivity and a quarter of the cost are consistent, but this is not the sensitivity of the
     statistic.

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting.calibration import calibrate
 from dpmedian.accounting.protection import relation_of
 from dpmedian.api import plan
 from dpmedian.ledger import Ledger
@@ -133,8 +134,30 @@ class RoundPlans:
         threshold = 0.0 if lengths is None else lengths.threshold
         if not isinstance(self.threshold, str):
             threshold = self.threshold
-        rho = (1.0 - LENGTHS_SHARE) * whole.cost.rho
-        return plan_step(whole.parameters.n, d, threshold, rho=rho, neighbours=self.neighbours, unit=self.unit)
+        return self._step(whole.parameters.n, d, threshold, self._rho_of_parts(d))
+
+    def _step(self, n: int | None, d: int, threshold: float, rho: float) -> Plan:
+        """Return the plan of a step with its part of this rho."""
+        n, rho = n if self.public_number else None, (1.0 - LENGTHS_SHARE) * rho
+        return plan_step(n, d, threshold, rho=rho, neighbours=self.neighbours, unit=self.unit)
+
+    def _lengths(self, n: int | None, rho: float) -> Plan:
+        """Return the plan of the number that tracks the median length, with its part of this rho."""
+        n, rho = 2 if n is None else n, (1.0 - _ROUNDING) * LENGTHS_SHARE * rho
+        return plan_step(n, 1, rho=rho, neighbours=self.neighbours, unit=self.unit)
+
+    def _rho_of_parts(self, d: int) -> float:
+        """Return the rho that the two parts share, so that both together fit the budget of a round.
+
+        Neither cost depends on the number of clients. The noise of a part may lie on another lattice than that of a
+        step with the whole budget, so the two parts are calibrated together.
+        """
+        whole = self.whole_step(2, d)
+        if self.epsilon is None:
+            return whole.cost.rho
+        return calibrate(
+            lambda rho: self._step(2, d, 0.0, rho).cost + self._lengths(2, rho).cost, whole.parameters.budget
+        )
 
     def lengths(self, n: int | None, d: int) -> Plan:
         """Return the plan of the number that tracks the median length.
@@ -142,5 +165,4 @@ class RoundPlans:
         Its budget and the budget of the step in d dimensions are shares of the same cost, so that the shares add up to
         this cost. The cost does not depend on the number of clients.
         """
-        rho = (1.0 - _ROUNDING) * LENGTHS_SHARE * self.whole_step(2, d).cost.rho
-        return plan_step(2 if n is None else n, 1, rho=rho, neighbours=self.neighbours, unit=self.unit)
+        return self._lengths(n, self._rho_of_parts(d))

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ __all__ = [
     "METHOD_ARGUMENTS",
     "PRIVATE_RECORDS_MAX",
     "RECORDS_MAX",
+    "Checked",
     "PublicParameters",
     "geometry_of",
     "integer",
@@ -51,6 +52,16 @@ GEOMETRIES = ("euclidean", "sphere")
 
 # The arguments that only some methods use. Giving one of them to a method that does not use it is an error.
 METHOD_ARGUMENTS = ("radius", "resolution", "center", "profile", "clusters", "trim", "axes", "threshold")
+
+
+class Checked(NamedTuple):
+    """The parameters that a dataset checked when it was made, and its number of records, or None without a dataset."""
+
+    size: int | None
+    unit: str
+    geometry: str
+    weight_max: float | None
+    scales: tuple[float, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,26 +134,20 @@ class PublicParameters:
         trim: float = 0.0,
         axes: float = 0.0,
         threshold: float | None = None,
-        found: int | None = None,
-        checked: Mapping[str, Any] | None = None,
+        dataset: Checked | None = None,
     ) -> PublicParameters:
-        """Check every argument. An error names the argument, its value and the accepted values.
-
-        `found` is the number of records of a dataset. `checked` are the unit, the geometry, the cap and the scales of
-        a dataset, which were checked when it was made.
-        """
+        """Check every argument. An error names the argument, its value and the accepted values."""
         budget = Budget.of(epsilon=epsilon, delta=delta, rho=rho)
         relation, d = relation_of(neighbours), integer("d", d)
         if not 1 <= d <= DIMENSIONS_MAX:
             raise ValueError(f"d must be at least 1 and at most 2**40, got {d}")
-        if checked is None:
-            checked = {
-                "unit": RECORD if unit is None else unit_of(unit),
-                "geometry": geometry_of(geometry, scales),
-                "weight_max": None if weight_max is None else positive_number("weight_max", weight_max),
-                "scales": scales_of(scales, d),
-            }
-        n = _records(n, found, private=not relation.size_is_public or checked["weight_max"] is not None)
+        if dataset is None:
+            label = RECORD if unit is None else unit_of(unit)
+            cap = None if weight_max is None else positive_number("weight_max", weight_max)
+            dataset = Checked(None, label, geometry_of(geometry, scales), cap, scales_of(scales, d))
+        if not isinstance(dataset, Checked):  # Audit records and callers can write any value.
+            raise TypeError(f"dataset must come from a Dataset, got {type(dataset).__name__}")
+        n = _records(n, dataset.size, private=not relation.size_is_public or dataset.weight_max is not None)
         if radius is not None:
             radius = positive_number("radius", radius)
             if radius < 1.0 / LARGEST:
@@ -168,7 +173,7 @@ class PublicParameters:
             failure_probability=beta,
             profile=Profile.named(profile),
             neighbours=relation.name,
-            **checked,
+            **{name: value for name, value in dataset._asdict().items() if name != "size"},
             inference=bool(inference),
             lone_delta=None if lone_delta is None else float(lone_delta),
             clusters=None if clusters is None else _clusters(clusters, n),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import replace
 from typing import Any
 
@@ -114,10 +114,9 @@ def robust_step(
         weight_max, unit = data.weight_max, data.unit
     else:
         records, n, d = _records(points, n, _dimension(points, d, center), neighbours, weight_max is not None)
+        _require_weights(sample_weight, weight_max, records)
         weights = arrivals(records, sample_weight, weight_max)
         data = Dataset(Arriving(weights, d, n, unit or RECORD), Reading(weight_max=weight_max))
-        if (sample_weight is None) != (weight_max is None):
-            raise ValueError("sample_weight and weight_max, the public cap, must be given together")
     made = plan_step(
         n,
         d,
@@ -198,7 +197,22 @@ def _records(
         if not isinstance(points, (np.ndarray, list, tuple)):
             raise ValueError("with neighbours='replace' the number of records is public: pass n=")
         n = len(points)
+    public = n is not None and relation_of(neighbours).size_is_public and not weighted
+    if public and isinstance(points, Sized) and len(points) > integer("n", n):
+        raise ValueError(f"n = {n}, but there are {len(points)} records; with neighbours='replace' n is their number")
     return points, n, d
+
+
+def _require_weights(weights: Any, cap: float | None, records: Iterable[Any]) -> None:
+    """Raise an error, before anything is charged, if the weights have no cap, the wrong type or another length."""
+    if (weights is None) != (cap is None):
+        raise ValueError("sample_weight and weight_max, the public cap, must be given together")
+    if weights is None:
+        return
+    if isinstance(weights, (str, bytes)) or not isinstance(weights, Iterable):
+        raise TypeError(f"sample_weight must be one number for each record, got {type(weights).__name__}")
+    if isinstance(weights, Sized) and isinstance(records, Sized) and len(weights) != len(records):
+        raise ValueError(f"sample_weight must have one number for each record: {len(weights)} for {len(records)}")
 
 
 def _center(center: ArrayLike, d: int) -> NDArray[np.float32] | NDArray[np.float64]:

@@ -499,8 +499,9 @@ fn add_tile<const PANELS: usize>(
         if from < end {
             let before = row * d - row * (row + 1) / 2;
             for (entry, sum) in total[before + from..before + end].iter_mut().zip(&sums[from - column..]) {
+                // The sum is an integer of at most 2^52. Adding ROUNDER would convert only sums up to 2^51 exactly.
                 let sum: f64 = (*sum).into();
-                *entry += (sum + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()).cast_signed();
+                *entry += sum as i64;
             }
         }
     }
@@ -665,6 +666,25 @@ pub(crate) mod tests {
                 assert_eq!(block_total(&points, &[0.0], Some(radius)), (vec![1 << 38], 0), "2^{power}");
             }
             assert_eq!(block_total(&points, &[0.0], Some(scale(1.0, power))), (vec![0], 1 << 20), "2^{power}");
+        }
+    }
+
+    #[test]
+    fn a_full_block_of_equal_directions_is_summed_exactly_on_every_instruction_set() {
+        for d in [1, 2, FEW, FEW + 1] {
+            let n = records_per_block(usize::MAX >> 8, d);
+            let mut points = DMatrix::zeros(d, n);
+            points.row_mut(0).fill(3.0);
+            let theta = vec![0.0; d];
+            let one = block_total(&points.columns(0, 1).into_owned(), &theta, None).0;
+            let expected: Vec<i64> = one.iter().map(|entry| entry * n as i64).collect();
+            assert!(one[0] > 0, "{d}");
+            assert_eq!(block_total(&points, &theta, None).0, expected, "portable, {d}");
+            let narrow = block_total_by(|d, kernel| narrow_by_dimension(d, kernel), &points, &theta, None);
+            assert_eq!(narrow.0, expected, "narrow, {d}");
+            let (mut total, mut sum) = (vec![0; entries(d)], vec![0; d]);
+            add_block(AnyBlock::Doubles(of(&points)), &theta, Companion::Gradient(&mut sum), &mut total);
+            assert_eq!(total, expected, "{d}");
         }
     }
 

@@ -13,7 +13,7 @@ from dpmedian.dataset.protocol import Input
 from dpmedian.dataset.reading import Reading
 from dpmedian.dataset.stored import Stored
 from dpmedian.documented import documented
-from dpmedian.parameters import PublicParameters
+from dpmedian.parameters import Checked, PublicParameters
 from dpmedian.progress import Progress
 from dpmedian.sources.dask import is_dask
 from dpmedian.sources.file import FileRecords, is_path
@@ -110,8 +110,8 @@ class Dataset:
 
     def parameters(self, arguments: Mapping[str, Any], **known: Any) -> PublicParameters:
         """Return the public parameters of a release of these points, from the dataset and the arguments of a call."""
-        checked = {option: getattr(self, option) for option in ("unit", *SHARED)}
-        known |= {"n": arguments.get("n"), "d": self.d, "found": self.shape[0], "checked": checked}
+        checked = Checked(self.shape[0], self.unit, **{option: getattr(self, option) for option in SHARED})
+        known |= {"n": arguments.get("n"), "d": self.d, "dataset": checked}
         return PublicParameters.from_arguments(arguments, **known)
 
     def _require_same(self, options: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from dpmedian.accounting import PrivacyCost
+from dpmedian.accounting import Budget, PrivacyCost
 from dpmedian.accounting.protection import relation_of
 from dpmedian.digests import parse_object
 from dpmedian.inference import Moments
@@ -231,7 +231,9 @@ def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
     size = record["guess"] if private else record["n"]
     # Records of 0.1.0 and 0.2.0 lack the parameters that 1.0.0 has added.
     there = sorted(name for name in names if name in record or name not in _ADDED)
-    return PublicParameters.of(size, **{name: record[name] for name in there}, **record["budget"])
+    budget = Budget.of(**record["budget"])
+    given = {name: getattr(budget, name) for name in ("epsilon", "delta", "rho")}
+    return PublicParameters.of(size, **{name: record[name] for name in there}, **given)
 
 
 def _example(n: int, **predicted: Any) -> tuple[int, Prediction]:
