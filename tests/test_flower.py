@@ -208,7 +208,9 @@ def test_what_cannot_work_is_refused_before_anyone_trains(strategy):
     ledger = Ledger(rho=1.0, neighbours="add_remove", unit="client")
     made, grid = strategy(ledger=ledger, rho=0.01, aggregate="median"), Clients()
     large = model(weight=np.zeros((100, 200)))
-    with pytest.raises(ValueError, match=r"n sqrt\(rho/d\) = 0.28\. Take steps .* or give radius=") as refused:
+    with pytest.raises(
+        ValueError, match=r"n sqrt\(rho/d\) = 0.28\. Use aggregate='step' .* Or give radius="
+    ) as refused:
         made.start(grid, large, num_rounds=1)
     least = dpmedian.required_n(20_000, excess=0.01, rho=0.01, neighbours="add_remove")
     assert f"{least:,} clients per round would be enough" in str(refused.value)

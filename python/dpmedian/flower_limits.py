@@ -1,4 +1,6 @@
-"""The refusal of medians that would be mostly noise, for the Flower strategy, with advice about what would work."""
+"""For the Flower strategy: a function that refuses a median that would be mostly noise, and says what would work
+instead.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,21 @@ def refuse_if_hopeless(made: Plan, **arguments: Any) -> None:
     try:
         made.refuse_if_hopeless()
     except ValueError as refused:
-        n, d, rho = made.n or 0, made.d, made.cost.rho  # The number of clients of a refused plan is known.
+        # Only plans with a known n are refused. `or 0` is for the type checker.
+        n, d, rho = made.n or 0, made.d, made.cost.rho
         try:
             least = required_n(d, excess=_USEFUL_EXCESS, **arguments)
-            needed = f"{least:,} clients per round would be enough (dpmedian.required_n, excess {_USEFUL_EXCESS:g})"
+            ratio = least * math.sqrt(rho / d)
+            needed = (
+                "ask more clients, or spend a larger budget. With this model and budget, "
+                f"{least:,} clients per round would be enough (n sqrt(rho/d) = {ratio:.2g}; "
+                f"dpmedian.required_n, excess {_USEFUL_EXCESS:g})."
+            )
         except ValueError:
-            needed = "no number of clients would be enough for a median"
+            needed = "or spend a larger budget. With this model and budget, no number of clients would be enough."
         raise ValueError(
             f"{n:,} clients per round are too few for the median of {d:,} parameters at rho = {rho:.3g} per round: n "
-            f"sqrt(rho/d) = {n * math.sqrt(rho / d):.2g}. Take steps instead of medians, aggregate='step' or 'auto', "
-            "which train models of any size; or give radius=, a public bound on the length of an update; or train "
-            f"fewer parameters, ask more clients, or spend a larger budget: {needed}."
+            f"sqrt(rho/d) = {n * math.sqrt(rho / d):.2g}. "
+            "Use aggregate='step' or 'auto': steps train models of any size. Or give radius=, a public bound on the "
+            f"length of an update. Or train fewer parameters, {needed}"
         ) from refused

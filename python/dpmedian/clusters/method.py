@@ -96,9 +96,9 @@ class KMedians(CappedMethod):
     def notes(self) -> tuple[str, ...]:
         found = self.smallest_cluster
         notes = [
-            f"If there are larger clusters, a compact cluster of {found} records or more is found in about nineteen of "
-            f"twenty runs, and a cluster of {self.half_found} records in every second run. A smaller cluster usually "
-            "shares its center with another cluster."
+            "A compact cluster that is smaller than the other clusters is found in about nineteen of twenty runs if it "
+            f"has {found} records or more, and in every second run if it has {self.half_found} records. A cluster with "
+            "fewer records usually shares its center with another cluster."
         ]
         if self.parameters.trim > 0.0:
             notes.append(

@@ -40,10 +40,11 @@ class BudgetExceeded(ValueError):
     ) -> None:
         self.asked, self.spent, self.budget = asked, spent, budget
         self.composition, self.used, self.remaining, self.advice = composition, used, remaining, advice
+        used_text = f"{budget.measure} = {used:.6g}"
         super().__init__(
             f"this release would exceed the ledger's budget of {budget}: it costs {asked}, but only "
-            f"{budget.measure} = {remaining:.6g} is left, because {budget.measure} = {used:.6g} is spent"
-            + (f", by the filter {composition!r}" if composition else "")
+            f"{budget.measure} = {remaining:.6g} is left, because "
+            + (f"the filter {composition!r} counts {used_text} as spent" if composition else f"{used_text} is spent")
             + (f"; {advice}" if advice else "")
         )
 

@@ -31,7 +31,7 @@ __all__ = ["NOISES", "AboveThreshold", "epsilon_of_rho"]
 # exponential noise, the variance (D/e1)^2 + (2 D/e2)^2 is smallest at e2/e1 = 2^(2/3).
 NOISES = {"laplace": 1.0, "exponential": 2.0 ** (2.0 / 3.0)}
 
-# Rates are rounded down to multiples of 2^-_RATE_BITS/sensitivity. The scale of the noise is at most _WIDEST, so that
+# e1 and e2 are rounded down to multiples of 2^-_RATE_BITS. The scale of the noise is at most _WIDEST, so that
 # noise beyond 64-bit integers has a probability below exp(-2^12).
 _RATE_BITS = 30
 _WIDEST = 2**50
@@ -129,7 +129,10 @@ class AboveThreshold:
         bar = draw(f"{self.name}: threshold", center, self.threshold_rate)[0]
         for index, query in enumerate(queries):
             if query.sensitivity.under(tape.neighbours) > self.sensitivity:
-                raise RuntimeError(f"a query of {self.name!r} is more sensitive than its noise was calibrated for")
+                raise RuntimeError(
+                    f"the sensitivity of a query of {self.name!r} is larger than the sensitivity to which the noise is "
+                    "calibrated"
+                )
             if draw(f"{self.name}: query", query, self.query_rate)[0] >= bar:
                 tape.outcome(self.name, self.sensitivity, self.epsilon, index)
                 return index

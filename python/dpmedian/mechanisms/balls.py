@@ -20,8 +20,8 @@ class BallThreshold:
     """The index of the first radius at which the sum of the m largest ball counts reaches a threshold, or None.
 
     Neighbors: one record replaced. Under add/remove the sensitivity would depend on n, which is private. Sensitivity:
-    the larger of m + n - 2, as stated by the statistic, and m times the number of the profile. Cost: one release of
-    pure differential privacy. Failure: None is returned if no radius reaches the threshold.
+    m + n - 2 (n is public), or m times `ball_sensitivity` of the profile if that product is larger. Cost: one release
+    of pure differential privacy. Failure: None is returned if no radius reaches the threshold.
     """
 
     radii: tuple[float, ...]
@@ -46,7 +46,9 @@ class BallThreshold:
 
     @property
     def stage(self) -> Stage:
-        """The row of a plan. Its numbers are divided by m: they refer to the mean of the m largest counts."""
+        """The row of a plan. The sensitivity, the scales and the threshold in it are divided by m, so they refer to the
+        mean of the m largest counts. The noise parameters refer to the sum.
+        """
         threshold, query = self.scales
         mechanism = self.mechanism
         noise = Noise(

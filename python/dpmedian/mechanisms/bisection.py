@@ -20,7 +20,7 @@ __all__ = ["NoisyBisection"]
 class NoisyBisection:
     """The smallest index in low, ..., high whose count reaches a target, or `high` if no smaller index does.
 
-    Neighbors and sensitivity: as stated by the counts. Cost: `count.releases` Gaussian counts; the search needs
+    Neighbors and sensitivity: the counts state them. Cost: `count.releases` Gaussian counts; the search needs
     `queries(low, high)` of them. Failure: none. The search never uses the count at `high`, so this count may be below
     the target.
     """

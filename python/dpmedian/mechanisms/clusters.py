@@ -37,7 +37,7 @@ def shell_ends() -> Vector:
 class NoisyShells(Gaussian):
     """The number of records in each shell around a point, and `weight` times the second moments of the directions.
 
-    Neighbors and sensitivity: as stated by the statistic. The sensitivity is sqrt(1 + weight^2) under add/remove and
+    Neighbors and sensitivity: the statistic states them. The sensitivity is sqrt(1 + weight^2) under add/remove and
     sqrt(2 (1 + weight^2)) under replacement, plus the rounding. Cost: one Gaussian release. Failure: none.
     """
 
@@ -106,8 +106,8 @@ class Grid:
 class NoisyCells(Gaussian):
     """The number of records in each of at most `CELLS_MOST` cells of a grid.
 
-    Neighbors and sensitivity: as stated by the statistic, 1 under add/remove and sqrt(2) under replacement. Cost: one
-    Gaussian release, which adds noise to the counts of empty cells, too. Failure: none.
+    Neighbors and sensitivity: the statistic states them. The sensitivity is 1 under add/remove and sqrt(2) under
+    replacement. Cost: one Gaussian release, which adds noise to the counts of empty cells, too. Failure: none.
     """
 
     @classmethod
@@ -140,7 +140,7 @@ class NoisyClusters(Gaussian):
     """For each of k centers: the number of records that are nearest to this center, the number of these records in each
     shell, and the gradient of the sum of their Huber distances.
 
-    Neighbors and sensitivity: as stated by the statistic. If the counts have the weight a and the shells the weight b,
+    Neighbors and sensitivity: the statistic states them. If the counts have the weight a and the shells the weight b,
     the sensitivity is sqrt(1 + a^2 + b^2) under add/remove and sqrt(4 + 2 b^2) under replacement, plus the rounding.
     Cost: one Gaussian release. Failure: none.
     """

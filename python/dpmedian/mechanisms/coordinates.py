@@ -40,11 +40,12 @@ class Center:
 
 @dataclass(frozen=True)
 class CoordinateSearch:
-    """A posterior search for d coordinate medians, by noisy ranks.
+    """A posterior search (search.md) for d coordinate medians, by noisy ranks.
 
-    Neighbors and sensitivity: as stated by centered ranks, which are ranks minus half of the number of records:
-    sqrt(d) in L2 under replacement, and half of that under add/remove. Cost: the Gaussian vectors that were released,
-    at most `ranks.releases`. Failure: none. A search with too much noise may return a point far away from the data.
+    Neighbors and sensitivity: centered ranks (ranks minus half of the number of records) state them. The sensitivity
+    is sqrt(d) in L2 under replacement, and half of that under add/remove. Cost: the Gaussian vectors that were
+    released, at most `ranks.releases`. Failure: none. A search with too much noise may return a point far away from the
+    data.
     """
 
     n: int

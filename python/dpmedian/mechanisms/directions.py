@@ -23,7 +23,8 @@ Matrix = NDArray[np.float64]
 # Under replacement, directions with a weight of up to sqrt(1/2) do not increase the sensitivity of the gradient in
 # exact arithmetic. With this slightly smaller weight, rounding adds less than 0.3 % to the sensitivity.
 FREE_WEIGHT = math.sqrt(0.45)
-# The smallest weight. The Rust core rounds weights down to multiples of 2^-30, so a smaller weight would lose digits.
+# The smallest weight. The Rust core rounds weights down to multiples of 2^-30. From 2^-20 on, the relative error of a
+# weight is below 2^-10.
 LEAST_WEIGHT = 2.0**-20
 
 
@@ -31,7 +32,7 @@ LEAST_WEIGHT = 2.0**-20
 class GradientAndDirections(Gaussian):
     """The gradient of the sum of distances, and `weight` times the second moments of the directions to all records.
 
-    Neighbors and sensitivity: as stated by the statistic. The sensitivity is 2 under replacement, as for the gradient
+    Neighbors and sensitivity: the statistic states them. The sensitivity is 2 under replacement, as for the gradient
     alone, and sqrt(1 + weight^2) under add/remove, plus the rounding. Cost: one Gaussian release. Failure: none.
     """
 

@@ -42,8 +42,8 @@ def _entry(table: Exact, quarter_octave: int) -> Exact:
 class DistanceCount(Gaussian):
     """The number of records within a radius of a point, minus half of all records.
 
-    Neighbors and sensitivity: as stated by the statistic with a target of one half, 1 under replacement and 1/2
-    under add/remove. Cost: `releases` Gaussian counts. Failure: none.
+    Neighbors and sensitivity: the statistic states them. Half of all records are subtracted, so the sensitivity is
+    1 under replacement and 1/2 under add/remove. Cost: `releases` Gaussian counts. Failure: none.
     """
 
     @classmethod
@@ -76,9 +76,9 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class DistanceSearch:
-    """A posterior search for the smallest radius around a point that holds a share of the records.
+    """A posterior search (search.md) for the smallest ball around a point that contains a share of the records.
 
-    Neighbors, sensitivity and cost: as stated by `count`. Failure: none. A search with too much noise may return a
+    Neighbors, sensitivity and cost: `count` states them. Failure: none. A search with too much noise may return a
     wrong radius.
     """
 
@@ -105,10 +105,10 @@ class DistanceSearch:
     ) -> Found[Counted]:
         """Return the quarter octave of the radius (`origin` plus a multiple of the stride), and the noisy answers.
 
-        `size` is the number of records, exact or noisy. The target is the share times `size`. If the share is near one
-        half, an error of `size` has little effect, because half of all records are subtracted from every count. The
-        search stops when less than `stop_below` of the posterior mass lies outside of the most likely radius and its
-        two neighbors.
+        `size` is the number of records, exact or noisy. The search compares counts with the share times
+        `size`. Half of all records are subtracted on both sides, so an error of `size` has little effect if the share
+        is near one half. The search stops when less than `stop_below` of the posterior mass lies outside of the most
+        likely radius and its two neighbors.
         """
         table, stride, target = self.count.table(source, theta), self.stride, (share - 0.5) * size
         search = GridSearch(self.low, self.high, self.amplitude, self.count)

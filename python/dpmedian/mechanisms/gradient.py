@@ -23,7 +23,7 @@ Ball = tuple[Vector, float]
 class NoisyGradient(Gaussian):
     """Gaussian releases of the gradient of the sum of distances, or of mean shifts.
 
-    Neighbors and sensitivity: as stated by the gradient. The sensitivity is 2 under replacement and 1 under add/remove,
+    Neighbors and sensitivity: the gradient states them. The sensitivity is 2 under replacement and 1 under add/remove,
     plus the rounding. The mean shift has the same sensitivity. Cost: `releases` Gaussian releases. Failure: none.
     """
 

@@ -34,8 +34,8 @@ class Curvature(Gaussian):
     """The curvature of the sum of distances, averaged over all directions and smoothed at a radius. It is a sum over
     the records of values in [0, 1].
 
-    Neighbors and sensitivity: as stated by the statistic, 1 under both relations. Cost: one Gaussian release. Failure:
-    none.
+    Neighbors and sensitivity: the statistic states them. The sensitivity is 1 under both relations. Cost: one Gaussian
+    release. Failure: none.
     """
 
     @classmethod
@@ -55,7 +55,7 @@ class Curvature(Gaussian):
 class Hessian(Gaussian):
     """The Hessian of the sum of distances, smoothed at a radius: its curvature K and its second moments T.
 
-    Neighbors and sensitivity: as stated by the statistic. The sensitivity is sqrt(2) under replacement, the same as of
+    Neighbors and sensitivity: the statistic states them. The sensitivity is sqrt(2) under replacement, the same as of
     T alone. Under add/remove it is sqrt(1 + a^2 (1 - 1/d)^2), where a is the weight of K. The rounding is added to
     both. Cost: one Gaussian release. Failure: none.
     """

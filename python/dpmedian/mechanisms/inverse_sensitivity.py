@@ -87,9 +87,9 @@ class Lattice:
 class InverseSensitivity:
     """One exact draw with weights exp(-epsilon/2 score/sensitivity).
 
-    Neighbors and sensitivity: as stated by the score, 1 if a record is replaced and 1/2 if a record is added or
-    removed. With weights, the rounding is added. Cost: epsilon of pure differential privacy, and a bounded range of
-    epsilon. Failure: none."""
+    Neighbors and sensitivity: the score states them. The sensitivity is 1 if a record is replaced and 1/2 if a
+    record is added or removed. With weights, the rounding is added. Cost: epsilon of pure differential privacy, and a
+    bounded range of epsilon. Failure: none."""
 
     epsilon: float
     sensitivity: float

@@ -25,7 +25,7 @@ _SHARE_BITS, _COARSEST = 20, 8
 class PairCount(Gaussian):
     """The number of pairs within a radius, over `pairings` random pairings of the records, minus a share of all pairs.
 
-    Neighbors and sensitivity: as stated by the statistic. A record is in at most one pair of each pairing. The pairings
+    Neighbors and sensitivity: the statistic states them. A record is in at most one pair of each pairing. The pairings
     are hidden randomness of the tape. Cost: `releases` Gaussian counts. Failure: none.
     """
 
@@ -60,7 +60,7 @@ class PairCount(Gaussian):
 class PairBisection:
     """Noisy bisection for the index of the first radius within which a share of the pairs lies.
 
-    Neighbors, sensitivity and cost: as stated by `count`. Failure: None is returned if the search finds no radius.
+    Neighbors, sensitivity and cost: `count` states them. Failure: None is returned if the search finds no radius.
     """
 
     radii: tuple[float, ...]

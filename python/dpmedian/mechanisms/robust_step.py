@@ -27,8 +27,8 @@ _CHUNK = 1 << 16
 class NoisyStep(Gaussian):
     """One Gaussian release of the sum of (x - center)/max(|x - center|, threshold).
 
-    Neighbors and sensitivity: as stated by the statistic, 1 under add/remove and 2 under replacement, plus the
-    rounding. Cost: one Gaussian release. Failure: none.
+    Neighbors and sensitivity: the statistic states them. The sensitivity is 1 under add/remove and 2 under
+    replacement, plus the rounding. Cost: one Gaussian release. Failure: none.
     """
 
     @classmethod

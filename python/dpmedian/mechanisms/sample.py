@@ -15,7 +15,8 @@ _COIN_BITS = 48
 
 @dataclass(frozen=True)
 class HiddenSample:
-    """A random sample of `size` of about n records, drawn from hidden randomness of the tape.
+    """A random sample that contains `size` of the n records, or about `size` if n is private. Hidden randomness of the
+    tape decides which records.
 
     If n is public, the sample is uniform among all samples of this size. If n is private, n is a noisy number, and
     every record is in the sample with probability size/n, independently of the others. Sensitivity: a statistic has the

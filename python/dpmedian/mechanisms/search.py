@@ -33,7 +33,7 @@ class Found(Generic[Value]):
 class GridSearch:
     """A posterior search for the smallest index in low, ..., high whose count reaches a target.
 
-    Neighbors and sensitivity: as stated by the counts. Cost: the Gaussian counts that were released, at most
+    Neighbors and sensitivity: the counts state them. Cost: the Gaussian counts that were released, at most
     `count.releases`. Failure: none. A search with too much noise may return a wrong index.
     """
 

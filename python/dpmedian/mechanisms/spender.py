@@ -50,7 +50,7 @@ class Allowance:
     """The cap on a run. For all possible answers, the sum of mu^2 over the Gaussian releases of the run is at most 2
     rho.
 
-    Neighbors and sensitivities: as stated by the kinds of query. Cost: the cap. Failure: `Exhausted` is raised before a
+    Neighbors and sensitivities: the kinds of query state them. Cost: the cap. Failure: `Exhausted` is raised before a
     release that would exceed the cap.
     """
 

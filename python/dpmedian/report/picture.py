@@ -1,4 +1,6 @@
-"""A map of released points as SVG. The map is made from the record alone, loads nothing and shows nothing private."""
+"""A map of released points as SVG. The map is made from the audit record alone. It loads nothing and shows nothing
+private.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,23 @@ from dpmedian.spherical import kilometers, on_a_map, west_of
 __all__ = ["map_of"]
 
 _WIDTH, _MARGIN = 720.0, 56.0
-# The opacity of a circle, and the largest total opacity of overlapping circles. Dots and names stay visible at this
-# opacity.
+# The opacity of one circle, and the largest sum of the opacities of all circles. With these limits, dots and names stay
+# visible.
 _SHADE, _SHADES = 0.25, 2.0
 # The smallest and the largest height of the map. The height depends on the points.
 _LOWEST, _HIGHEST = 260.0, 620.0
 
-# The approximate width of a letter, on a screen and on a phone, and the height of a line. They decide which names would
-# overlap and are left out. On a phone, letters are wider relative to the map.
+# The approximate width of a letter, on a screen and on a phone, and the height of a line. The first and the last decide
+# which names overlap and are left out. The second decides on which side of its point a name stands. On a phone, letters
+# are wider relative to the map.
 _LETTER, _WIDEST, _LINE = 7.0, 13.0, 14.0
 
 
 def map_of(
     groups: Sequence[Mapping[str, Any]], columns: Sequence[str], sphere: bool, scales: Sequence[float] | None = None
 ) -> str:
-    """Return a map of released points with two coordinates, each with its name and a circle of its `error_radius`.
+    """Return a map of released points in two coordinates, or an empty string if there is none. Each point has a circle
+    of its `error_radius`, if it is known, and its name, if there is room.
 
     With public scales the map is in units of the scales, like the radius.
     """
@@ -108,7 +112,7 @@ def _circle(kind: str, at: tuple[float, float], radius: float) -> str:
 
 
 def _ruler(half: float, sphere: bool) -> tuple[float, str]:
-    """Return a round length of about half the width of the map, and its label, which is in kilometers on the globe."""
+    """Return the largest round length that is at most `half`, and its label, in kilometers on the globe."""
     rough = half * (kilometers(1.0) if sphere else 1.0)
     power = 10.0 ** math.floor(math.log10(rough))
     length = max(power * step for step in (1.0, 2.0, 5.0) if power * step <= rough)

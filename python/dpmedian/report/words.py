@@ -1,4 +1,4 @@
-"""Plain sentences about a release, made from the record alone, for readers who are not statisticians."""
+"""Plain sentences about a release, made from the audit record alone, for readers who are not statisticians."""
 
 from __future__ import annotations
 

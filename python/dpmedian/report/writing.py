@@ -1,4 +1,4 @@
-"""Functions that write the page of a record."""
+"""Functions that write the page of an audit record."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checks that a record is exactly what a run made. They use the digest of the record, the ledger that was charged, and
-a signature.
+"""Checks that an audit record is exactly what a run made. They use the digest of the record, the ledger that was
+charged, and a signature.
 
 The digest alone shows accidental changes only, because a person who changes a record can compute a new digest. A ledger
 stores the digest of the result of the run, and only the holder of the private key can make a signature.

@@ -1,4 +1,4 @@
-"""Classes for the result of one check of a record, and of all checks."""
+"""Classes for the result of one check of an audit record, and of all checks."""
 
 from __future__ import annotations
 

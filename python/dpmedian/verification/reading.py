@@ -1,7 +1,8 @@
-"""Functions that read a record and return the release, the failure or the plan that the record describes.
+"""Functions that read an audit record (in this module: a record) and return the release, the failure or the plan that
+it describes.
 
-They check the form of the record only: if an entry is missing, or has another type than the schema states, a
-`ValueError` names the entry. `verify` checks the content.
+They check the form of the record. An entry that is missing, or has a type that cannot be read, is a `ValueError`, which
+names the entry if possible. `verify` checks the content.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ __all__ = ["cost_of", "parameters_of", "parsed", "plan_of", "read", "release_of"
 
 Value = TypeVar("Value")
 
-# The largest number of releases, and of values, in a stage. The Rust core counts with 64-bit integers.
+# The largest value of the entries `releases`, `times` and `coordinates` of a stage. The Rust core counts with 64-bit
+# integers.
 _MOST = 2**62
 
 # The largest number of stages. No method has so many stages, so a record with more stages is refused at once.
@@ -71,7 +73,7 @@ class Recorded(CalibratedMethod):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordedPlan(Plan):
-    """A plan that was read from a record. It describes a release that was made, and cannot run."""
+    """A plan that was read from a record. It cannot run."""
 
     def run(self, points: Any, **options: Any) -> Release:
         """Raise an error, because this plan cannot run."""
@@ -198,7 +200,7 @@ def release_of(text: Any) -> Release:
 
 
 def plan_of(record: Mapping[str, Any]) -> RecordedPlan:
-    """Return the plan of any record."""
+    """Return the plan of a record of one release, with any outcome."""
     parameters = parameters_of(record)
     _number("rho", record["cost"]["rho"])
     if len(record["stages"]) > _MOST_STAGES:
@@ -223,8 +225,8 @@ _ADDED = {"scales", "lone_delta", "clusters", "trim", "axes", "threshold"}
 
 
 def parameters_of(record: Mapping[str, Any]) -> PublicParameters:
-    """Return the public parameters of a record. If the number of records or the sum of weights is private, n is the
-    guess.
+    """Return the public parameters of a record. If the number of data records or the sum of weights is private, n is
+    the caller's public guess, the entry `guess`.
     """
     names = {field.name for field in fields(PublicParameters)} - {"n", "budget", "size_noise"}
     private = not relation_of(record["neighbours"]).size_is_public or record["weight_max"] is not None

@@ -1,4 +1,4 @@
-"""Signatures of records by the holder of the data: Ed25519, with the library `cryptography` (the extra `sign`)."""
+"""Signatures of audit records by the holder of the data: Ed25519, from the library `cryptography` (extra `sign`)."""
 
 from __future__ import annotations
 

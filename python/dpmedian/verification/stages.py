@@ -1,5 +1,5 @@
-"""Verification of a stage of a record. Its sensitivity is computed again from its statistic, and its cost from its
-noise.
+"""Verification of a stage of an audit record. The sensitivity of the stage is computed again from its statistic, and
+its cost from its noise.
 
 This module does not use the mechanisms, so that an error in a mechanism is noticed. It uses the numbers in the record,
 and the bounds that are proved beside the statistics.

@@ -1,4 +1,4 @@
-"""Verification of the trace of a record. The trace is read, and its cost is computed again.
+"""Verification of the trace of an audit record. The trace is read, and its cost is computed again.
 
 A plan states the largest cost of a run, and the trace lists each query of the run. The sensitivity of every query is
 computed again from its statistic, the cost of the query from its noise, and then the sum of all costs. If a run spent

@@ -290,7 +290,8 @@ class Queries:
         return self.inside(found.point), found.doubt
 
     def search(self, theta: Vector, share: float, around: int, window: bool = False) -> int:
-        """The quarter octave of the radius around theta that holds a share of the records. The prior is near `around`.
+        """The radius, as a quarter octave, of the smallest ball around theta that contains a share of the
+        records. The prior is near `around`.
 
         With `window` the search covers only radii near `around`. It is finer and costs half.
         """

@@ -1,7 +1,7 @@
 """One run of the default method: center, core radius, collapse, descent, end. adaptive.md describes these stages.
 
 A radius is given by its quarter octave: the quarter octave q stands for the radius 2^(q/4). The *core radius* around a
-point holds 40 % of the records.
+point is the radius of the smallest ball around the point that contains 40 % of the records.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Run:
         return max(_SMALLEST, digits, _SMALLEST if resolution is None else math.floor(4.0 * math.log2(resolution)))
 
     def collapse(self, ball: Ball, share: float) -> Ball:
-        """Move by mean shifts into ever smaller balls that hold this share."""
+        """Move by mean shifts into ever smaller balls that contain this share of the records."""
         ask, c = self.ask, self.c
         last, part = ball.quarter - c.depth, min(share / c.half, 1.0)
         before, rounds, missed, counts = ask.left, 0, 0, []

@@ -1,4 +1,4 @@
-"""RadiusFinder: a private estimate of the radius that holds most of the records. Proof: find_radius.md.
+"""RadiusFinder: a private estimate of the radius of a ball that contains most of the records. Proof: find_radius.md.
 
 | paper | here | meaning |
 |---|---|---|
