@@ -79,7 +79,7 @@ def test_refusal_names_asked_spent_and_left(place: Path | None) -> None:
         ledger.check(asked)
     text = str(refused.value)
     assert "budget of epsilon = 1, delta = 1e-06: it costs epsilon = 0.9, delta = 1e-06" in text
-    assert "epsilon = 0.25 is left, because epsilon = 0.75 is spent" in text
+    assert "epsilon = 0.25 is left, because the filter 'gaussian' counts epsilon = 0.75 as spent" in text
     assert isinstance(refused.value, ValueError)
     assert refused.value.asked == asked
     assert str(pickle.loads(pickle.dumps(refused.value))) == text

@@ -134,7 +134,7 @@ class Region:
 
 
 def error_radius(moments: Moments) -> float:
-    """The radius that contains the exact median of the records in 95 % of the releases.
+    """The radius of a ball around the released point that contains the exact median in 95 % of the releases.
 
     The sampling error is not included.
     """

@@ -202,7 +202,7 @@ def softened(step: float, noise: float, d: int) -> float:
 
 
 class Calibrated(ABC):
-    """Stages that were calibrated from public parameters. Everything that affects privacy is fixed at this point."""
+    """Stages that were calibrated from public parameters. The kinds of queries and the largest total cost are fixed."""
 
     needs_local_records: ClassVar[bool] = False
     """Whether all records must be in this process, because the run makes thousands of queries."""
