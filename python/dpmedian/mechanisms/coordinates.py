@@ -78,9 +78,9 @@ class CoordinateSearch:
         most likely. If `likely` gives an octave and a width in octaves, distances within this width of that octave are
         the most likely. Cells narrower than `resolution` are not divided.
 
-        The intervals that hold all but `stop_below` of each posterior are the sides of a box. The search stops when the
-        diagonal of this box is below `width`. If `width` is 0, the search stops when the box no longer shrinks, because
-        the noise then allows no smaller box.
+        The intervals that contain all but `stop_below` of each posterior are the sides of a box. The search stops when
+        the diagonal of this box is below `width`. If `width` is 0, the search stops when the box no longer shrinks,
+        because the noise then allows no smaller box.
         """
         octaves = octave, max(math.frexp(limit)[1], octave + 1)
         posterior = CoordinatePosterior(self.ranks.coordinates, octaves, limit, resolution, likely)

@@ -135,7 +135,7 @@ class Spender:
         return Gaussian.cap(self.spent, self.allowance.coordinates)
 
     def affordable(self, offer: Offer[Mechanism], rho: float) -> float:
-        """The cost of one use: `rho`, but within the limits of the lattice, and at most the budget that is left."""
+        """The cost of one use: `rho`, raised or lowered to the limits of the lattice and of the budget that is left."""
         requested = min(max(rho, _LEAST * self.allowance.rho), offer.largest * self.allowance.rho, self.left)
         if requested < _LEAST * self.allowance.rho or self._used[offer] >= offer.times:
             raise Exhausted(f"{offer.rule!r} was used {self._used[offer]} times, and rho = {self.left:.3g} is left")

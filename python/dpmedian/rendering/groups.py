@@ -132,8 +132,8 @@ def groups_plan_view(plan: GroupsPlan) -> View:
 
 @as_record.register
 def groups_plan_record(plan: GroupsPlan) -> dict[str, Any]:
-    """Return the part of a record that was fixed before the data were read: the different plans, and which of them each
-    group has.
+    """Return the part of an audit record that was fixed before the data were read: the different plans, and which
+    of them each group has.
     """
     different = list(dict.fromkeys(plan.plans))
     place = {own: index for index, own in enumerate(different)}

@@ -71,7 +71,7 @@ def places_csv(places: Places) -> str:
 
 @as_record.register
 def places_record(places: Places) -> dict[str, Any]:
-    """Return the record of a release, with the clusters."""
+    """Return the audit record of a release, with the clusters."""
     content = {
         **release_record(places),
         "centers": places.centers.tolist(),

@@ -33,7 +33,7 @@ FORMAT = "dpmedian-record/1"
 
 @as_record.register
 def release_record(release: Release) -> dict[str, Any]:
-    """Return the record of a release: its point, and the plan that was charged."""
+    """Return the audit record of a release: its point, and the plan that was charged."""
     content = {
         "format": FORMAT,
         "outcome": "released",
@@ -56,7 +56,7 @@ def release_record(release: Release) -> dict[str, Any]:
 
 @as_record.register
 def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
-    """Return the record of a failure, which is an output: the plan, the cost, and a message instead of a point."""
+    """Return the audit record of a failure, which is an output: the plan, the cost, and a message but no point."""
     if failed.plan is None:
         raise ValueError(
             "this failure has no audit record, because a building block has no plan; the cost of the failure is .cost"
@@ -78,12 +78,12 @@ def failure_record(failed: ReleaseFailed) -> dict[str, Any]:
 
 @as_record.register
 def plan_record(plan: Plan) -> dict[str, Any]:
-    """Return the record of a plan, which a ledger stores. The record does not depend on data."""
+    """Return the audit record of a plan, which a ledger stores. The record does not depend on data."""
     return sealed({"format": FORMAT, "outcome": "planned", "version": __version__, **_planned(plan)})
 
 
 def _planned(plan: Plan) -> dict[str, Any]:
-    """Return the part of a record that was fixed before the data were read."""
+    """Return the part of an audit record that was fixed before the data were read."""
     calibrated = plan.calibrated
     return {
         "method": plan.method,

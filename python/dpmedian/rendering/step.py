@@ -46,7 +46,7 @@ def step_view(step: Step) -> View:
 
 @as_record.register
 def step_record(step: Step) -> dict[str, Any]:
-    """Return the record of a release, with the further values of a step.
+    """Return the audit record of a release, with the further values of a step.
 
     The record does not contain a point with many coordinates, but only a digest that identifies the point.
     """

@@ -86,7 +86,7 @@ class _Room:
             yield content | {"value": self.plain(query.value)}
 
     def plain(self, value: Any) -> Any:
-        """Return an array as a list if it fits into the record.
+        """Return an array as a list if it fits into the audit record.
 
         An infinite number becomes null, because JSON has no infinity.
         """

@@ -17,7 +17,7 @@ _SHOWN = 40
 
 
 def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
-    """Return the entries of a ledger (its `to_dict()`) as HTML. If one of them is the entry of this record, it is
+    """Return the entries of a ledger (its `to_dict()`) as HTML. If one of them is the entry of this audit record, it is
     highlighted.
     """
     budget = Budget.of(**ledger["budget"])
@@ -58,7 +58,7 @@ def history(ledger: Mapping[str, Any], record: Mapping[str, Any]) -> str:
 
 
 def _own(entries: list[Mapping[str, Any]], record: Mapping[str, Any]) -> int | None:
-    """Return the index of the entry that was charged for this record, or None.
+    """Return the index of the entry that was charged for this audit record, or None.
 
     For a record of an earlier version, this is the last entry with its name and cost.
     """

@@ -25,7 +25,7 @@ def recorded_page(value: Recorded, path: str | os.PathLike[str], ledger: Any) ->
 def write_page(
     record: Mapping[str, Any], path: str | os.PathLike[str], ledger: Mapping[str, Any] | None = None
 ) -> Path:
-    """Write the page of a parsed record. If a ledger (its `to_dict()`) is given, the page shows its entries."""
+    """Write the page of a parsed audit record. If a ledger (its `to_dict()`) is given, the page shows its entries."""
     text = page(record, ledger)
     file = Path(path)
     file.write_text(text, encoding="utf-8")

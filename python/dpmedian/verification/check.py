@@ -10,7 +10,7 @@ __all__ = ["Check", "Verification"]
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a record. `question` describes the check, and `wrong` lists the errors that were found."""
+    """One check of an audit record. `question` describes the check, and `wrong` lists the errors that were found."""
 
     question: str
     wrong: tuple[str, ...] = ()
@@ -18,7 +18,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of verifying a record. `print` shows a report in words."""
+    """The result of verifying an audit record. `print` shows a report in words."""
 
     checks: tuple[Check, ...]
     """All checks, in order."""

@@ -81,7 +81,7 @@ class _Answers:
         d = len(point)
         self.curvature = cloud_curvature(d)
         # The counts of a cloud grow as a logistic function of the logarithm of the squared distance, with the variance
-        # that a normal distribution has. The core radius around its center holds the share `core` of the records.
+        # that a normal distribution has. The share `core` of the records lies within the core radius of its center.
         self.core = math.log(core / (1.0 - core))
         self.steepness = math.pi / math.sqrt(3.0 * (2.0 / d + 2.0 / d**2))
 

@@ -81,8 +81,9 @@ class Adaptive(CappedMethod):
             reach = math.floor(c.far_octaves * math.log10(2.0))
             return (f"data more than 10^{reach} core radii away from `center` fail more often than predicted",)
         return (
-            f"fails with a probability of at most {most:g} if the core radius of the data, which holds 40 % of the "
-            f"records, is at least {p.radius / 2.0**octaves:.3g} (the radius divided by {2.0**octaves:.3g}); a smaller "
+            f"fails with a probability of at most {most:g} if the core radius of the data (the radius of the "
+            "ball around the median that contains 40 % of the records) is at least "
+            f"{p.radius / 2.0**octaves:.3g} (the radius divided by {2.0**octaves:.3g}); a smaller "
             "radius, or a resolution= of a tenth of the core radius, would make the plan more precise",
         )
 

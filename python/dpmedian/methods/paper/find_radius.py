@@ -265,8 +265,8 @@ class FindRadius(Calibrated):
         index = self.search.run(source, tape)
         if index is None:
             raise ReleaseFailed(
-                f"no radius up to {self.radii[-1]:.6g} was found to hold most of the records, although this radius "
-                "holds all of them: the noise is too large for this n; use more records or a larger budget",
+                f"no radius up to {self.radii[-1]:.6g} was found within which most of the records lie, although all of "
+                "them lie within this radius: the noise is too large for this n; use more records or a larger budget",
                 self.cost,
             )
         return self.radii[index]
