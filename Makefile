@@ -26,7 +26,7 @@ quick: $(VENV)/tools $(VENV)/develop $(VENV)/core-tested  ## Run the fast tests 
 	$(PYTEST) -m 'not slow'
 
 test: $(VENV)/tools $(VENV)/wheel  ## Run everything that CI runs.
-	cargo test --quiet
+	cargo test --quiet --lib
 	$(MAKE) lint
 	$(PYTEST)
 
