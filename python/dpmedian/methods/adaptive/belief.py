@@ -3,9 +3,8 @@
 Near the median, a noisy gradient at the point p is modeled as b + (H + E)(p - reference) + noise + model error. H is
 the released Hessian, and E is its error. E is the same for all gradients and has a Gaussian prior. The variance of the
 prior depends on the noise of H, on the smoothing of H, and on the distance from the point at which H was measured. A
-ridge regression estimates b, E and the median. If H is accurate, the estimate is the precision-weighted mean of all
-Newton steps. Otherwise differences of gradients correct H, as in a quasi-Newton method. Gradients from far away have
-little weight, because their model error is large. Everything here is post-processing.
+ridge regression estimates b, E and the median. If H is accurate, the estimate is the weighted mean of all Newton steps.
+Otherwise differences of gradients correct H, as in a quasi-Newton method. Everything here is post-processing.
 
 In many dimensions only a few eigenvalues of the Hessian are larger than its noise, and the others are taken to be
 equal. So the regression works in the span of the eigenvectors of these few eigenvalues and of all points and gradients.
@@ -228,8 +227,7 @@ class Belief:
         if not step @ mean < 0.0:
             # This E is impossible, because F is convex. Gradients probably jump across a nonsmooth point.
             step = plain
-        # The regression is not repeated at the new point. There a single gradient may have all the weight, and the step
-        # would go back.
+        # A repeated regression could give all the weight to a single gradient near the new point, and step back.
         step /= max(float(np.linalg.norm(step)), 1.0)
         self.point = self.inside(self.point + span.back(step))
         self.precision = float(weights.sum()) / unit / self.n**2

@@ -2,10 +2,9 @@
 
 A search with too much noise may end at a point far away from the data. It then takes the distance of the data as the
 core radius. This core radius has two explanations: a cloud around the point, or data far away, which seen from the
-point look like an atom. Other answers distinguish the two. In a cloud, the counts of records within a radius grow
-smoothly with the radius, and gradients near the center are short. For data far away, the counts jump from none to all,
-and all gradients have the norm n. So the likelihood of both explanations is computed from the answers of all searches
-for a radius and from the gradients since the last restart. This is post-processing.
+point look like an atom. In a cloud, the counts of records within a radius grow smoothly with the radius, and gradients
+near the center are short. For data far away, the counts jump from none to all, and all gradients have the norm n. So
+the likelihoods follow from the answers of all searches for a radius and from the gradients since the last restart.
 """
 
 from __future__ import annotations
@@ -95,17 +94,13 @@ class _Answers:
             self.points, self.gradients, self.thetas = self.points @ basis, self.gradients @ basis, self.thetas @ basis
 
     def lengths(self, offsets: Matrix, wide: float) -> Matrix:
-        """The divisors that turn the offsets of gradients from the center into the gradients of a cloud.
-
-        Far from the center a divisor is the length of the offset. At the center it is the inverse curvature.
-        """
+        """The divisors of offsets from a center: far away their lengths, and at the center the inverse curvature."""
         return np.asarray(np.sqrt((offsets**2).sum(axis=-1) + (wide / self.curvature) ** 2))
 
     def centers(self, widths: Sequence[float], rounds: int) -> Matrix:
         """Possible centers of clouds with these core radii, from all steps of a fit to the gradients.
 
-        Each step keeps the divisors of the step before. A gradient is then linear in the center, so the best center is
-        a weighted mean.
+        With the divisors of the step before, gradients are linear in the center, so it is a weighted mean.
         """
         directions = self.gradients / np.maximum(np.linalg.norm(self.gradients, axis=1, keepdims=True), 1.0 / _BEYOND)
         starts = np.vstack([np.zeros_like(self.points[:1]), self.points - directions])

@@ -290,8 +290,7 @@ class Queries:
         return self.inside(found.point), found.doubt
 
     def search(self, theta: Vector, share: float, around: int, window: bool = False) -> int:
-        """The radius, as a quarter octave, of the smallest ball around theta that contains a share of the
-        records. The prior is near `around`.
+        """The quarter octave of the smallest radius around theta that contains a share. The prior is near `around`.
 
         With `window` the search covers only radii near `around`. It is finer and costs half.
         """
@@ -303,8 +302,7 @@ class Queries:
         low, high, stride, origin, likely = _FIRST_HALF, last, 2, 0, 0.5 * around
         if window:
             low, high, stride, origin, likely, cost = -4 * c.near, c.near, 1, around, 0.0, 0.5 * cost
-        # It is assumed that counts differ from the target by at least half of it. Between two clusters the difference
-        # may be smaller.
+        # Counts are assumed to differ from the target by at least half of it. Between clusters they may differ less.
         amplitude = 0.5 * share * m
         found = self.spender.search(
             self.offers.search,

@@ -118,8 +118,7 @@ class Run:
             eigenvalues = without_noise if d <= MANY_DIMENSIONS else spikes
             directed, vectors, _ = eigenvalues(moments.matrix, moments.noise)
             found = np.maximum(curvature - directed, deviation)
-        # The noise is added to the eigenvalues, because a step overshoots if an eigenvalue is too small, and is only
-        # shorter if the eigenvalue is too large.
+        # A step overshoots if an eigenvalue is too small, so the noise is added to the eigenvalues.
         values = np.hypot(found, deviation) / unit
         self.measured_after = len(self.belief.gradients)
         self.belief.use(HessianModel(values, vectors, found / unit, deviation / unit, variance, plan.smoothing, theta))

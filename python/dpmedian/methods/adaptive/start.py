@@ -74,8 +74,6 @@ def _approach(ask: Queries) -> Ball:
 
 
 def majority(ask: Queries, there: Vector, gradient: Vector, around: int) -> Ball:
-    """The smallest ball around the point that contains a majority of the records, moved to the place to which the
-    gradient leads.
-    """
+    """The ball around the point that holds a majority of the records, moved to where the gradient leads."""
     quarter = ask.search(there, ask.c.majority, around)
     return Ball(ask.inside(there - radius_of(quarter) / float(np.linalg.norm(gradient)) * gradient), quarter)
