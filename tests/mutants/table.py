@@ -217,6 +217,14 @@ SENSITIVITY = [
         "cargo statistics::hessian::tests::one_record_gives_its_curvature_and_the_products_of_its_direction",
     ),
     Mutant(
+        "a full block whose sums are converted with an error",
+        "src/statistics/second_moments.rs",
+        "*entry += sum as i64;",
+        "*entry += (sum + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()).cast_signed();",
+        "cargo statistics::second_moments::tests::"
+        "a_full_block_of_equal_directions_is_summed_exactly_on_every_instruction_set",
+    ),
+    Mutant(
         "directions that are free at any weight",
         "src/statistics/directions.rs",
         "pub const WEIGHT_MAX: f64 = std::f64::consts::FRAC_1_SQRT_2;",
