@@ -322,7 +322,7 @@ def test_in_many_dimensions_groups_of_eigenvalues_give_the_error_radius_of_all_e
     )
     grouped = error_radius(moments)
     monkeypatch.setattr("dpmedian.inference.error._MANY", d)
-    monkeypatch.setattr("dpmedian.inference.error._FEWEST", 8000)
+    monkeypatch.setattr("dpmedian.inference.error.FEWEST", 8000)
     assert grouped == pytest.approx(error_radius(moments), rel=0.02)
     if largest == 2000.0:
         round_cloud = dataclasses.replace(moments, hessian=Noisy(upper + upper.T, noise))

@@ -289,7 +289,10 @@ def test_wrong_arguments_are_named_and_cost_nothing(arguments, message):
     [
         ({"sample_weight": "1" * 10, "weight_max": 1.0}, "sample_weight must be one number for each record, got str"),
         ({"sample_weight": True, "weight_max": 1.0}, "sample_weight must be one number for each record, got bool"),
-        ({"sample_weight": [1.0] * 9, "weight_max": 1.0}, "one number for each record: 9 for 10"),
+        (
+            {"sample_weight": [1.0] * 9, "weight_max": 1.0},
+            "must have one weight for each record, but has another length$",
+        ),
         ({"n": 9, "neighbours": "replace"}, "n = 9, but there are 10 records"),
     ],
 )

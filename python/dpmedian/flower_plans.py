@@ -128,13 +128,12 @@ class RoundPlans:
 
     def step(self, n: int | None, d: int, lengths: Lengths | None) -> Plan:
         """Return the plan of a step with the part of the budget that the number for the median length leaves."""
-        whole = self.whole_step(n, d)
         if not self.tracked:
-            return whole
+            return self.whole_step(n, d)
         threshold = 0.0 if lengths is None else lengths.threshold
         if not isinstance(self.threshold, str):
             threshold = self.threshold
-        return self._step(whole.parameters.n, d, threshold, self._rho_of_parts(d))
+        return self._step(n, d, threshold, self._rho_of_parts(d))
 
     def _step(self, n: int | None, d: int, threshold: float, rho: float) -> Plan:
         """Return the plan of a step with its part of this rho."""

@@ -212,7 +212,8 @@ def _require_weights(weights: Any, cap: float | None, records: Iterable[Any]) ->
     if isinstance(weights, (str, bytes)) or not isinstance(weights, Iterable):
         raise TypeError(f"sample_weight must be one number for each record, got {type(weights).__name__}")
     if isinstance(weights, Sized) and isinstance(records, Sized) and len(weights) != len(records):
-        raise ValueError(f"sample_weight must have one number for each record: {len(weights)} for {len(records)}")
+        # With "add_remove" both lengths are private, so the error does not contain them.
+        raise ValueError("sample_weight must have one weight for each record, but has another length")
 
 
 def _center(center: ArrayLike, d: int) -> NDArray[np.float32] | NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +12,14 @@ from numpy.typing import NDArray
 from dpmedian.inference.moments import Moments, Noisy
 from dpmedian.postprocess import spikes, without_noise
 
-__all__ = ["KNOWN", "Error", "error_of", "tangent"]
+__all__ = ["FEWEST", "KNOWN", "Error", "error_of", "tangent"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # The number of draws of the error, the largest number of values in all draws, and the smallest number of draws. In many
 # dimensions fewer draws suffice, because lengths vary less.
-_DRAWS, _NUMBERS, _FEWEST = 8000, 4_000_000, 1000
+_DRAWS, _NUMBERS, FEWEST = 8000, 4_000_000, 1000
 # With more dimensions than this, the lengths of errors without sampling are drawn from groups of eigenvalues.
 _MANY = 128
 # The lower limit of each eigenvalue of the Hessian, relative to the curvature.
@@ -96,7 +97,7 @@ def _in_space(moments: Moments, sampling: bool, draws: int) -> Error:
         found[values < values.max()] += _across(moments, mean, float(values.max()), vectors[:, np.argmax(values)])
     found = _lowered(found, moments, mean)
     # From here on vectors are in the basis of the Hessian. The curvature adds the same amount in all directions.
-    rng, count = np.random.default_rng(0), min(draws, max(_NUMBERS // d, _FEWEST)) if sampling else _FEWEST
+    rng, count = np.random.default_rng(0), min(draws, max(_NUMBERS // d, FEWEST)) if sampling else FEWEST
     noise, even = moments.gradient_variance / n**2, not sampling or (moments.directions is None and d > 1)
     lengths_only = even and vectors is None and moments.position is None
     if lengths_only:
@@ -182,7 +183,7 @@ def _lengths(moments: Moments, noisy: Noisy, mean: float) -> Vector:
     released = beyond + edge**2 / (4.0 * beyond)
     within = d - len(beyond)
     squares = float((matrix**2).sum() - np.trace(matrix) ** 2 / d - (released**2).sum())
-    kept = max(0.0, 1.0 - within * edge**2 / 4.0 / max(squares, 1e-300))
+    kept = max(0.0, 1.0 - within * edge**2 / 4.0 / max(squares, sys.float_info.min))
     apart = kept * math.sqrt(max(squares, 0.0) / within)
     # The last coordinate has a group of its own, because its eigenvalue may be lowered.
     sizes = np.concatenate([np.ones(len(beyond)), [within // 2, within - within // 2 - 1, 1]])

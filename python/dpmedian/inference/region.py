@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpmedian.inference.error import error_of
+from dpmedian.inference.error import FEWEST, error_of
 from dpmedian.inference.moments import Moments
 from dpmedian.spherical import kilometers
 
@@ -24,9 +24,6 @@ Matrix = NDArray[np.float64]
 _LENGTHS, _SHAPES = (0.52, 1.75), (0.5, 2.1)
 # A region with a radius above this many core radii gets a note, because the theory holds for small errors.
 _LARGE = 0.5
-
-# The number of draws for intervals that need not be precise.
-_FEW = 1000
 
 # A region prints the intervals of at most this many coordinates.
 _SHOWN = 6
@@ -146,7 +143,7 @@ def half_widths(moments: Moments) -> Vector:
     """Half of the widths of the 95 % intervals of the coordinates, up to a few percent, in a fraction of the time of
     a confidence region.
     """
-    error = error_of(moments, draws=_FEW)
+    error = error_of(moments, draws=FEWEST)
     lengths = error.draws if error.covariance is not None else np.linalg.norm(error.draws, axis=1, keepdims=True)
     half = error.unit * np.quantile(np.abs(lengths), _outside(0.05, *_LENGTHS), axis=0)
     return np.asarray(np.maximum(np.broadcast_to(half, moments.d), moments.least))
